@@ -10,7 +10,7 @@
 // RUN: FileCheck %s --check-prefix=SCALED < %t.scaled.mlir
 // RUN: mpc-opt %t.precision.mlir "--mpc-pipeline-loss-scale=training=step policy=mixed_bfloat16" | FileCheck %s --check-prefix=UNSCALED
 // RUN: mpc-opt %t.scaled.mlir --mpc-pipeline-pad --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan | FileCheck %s --check-prefix=PLAN
-// RUN: mpc dump %s --training "step optimizer=adam learning-rate=0.002" --policy mixed_float16 --target cpu:avx512 --after loss-scale | mpc-opt > %t.together.mlir
+// RUN: mpc dump %s --training "step optimizer=adam learning-rate=0.002" --policy mixed_float16 --target cpu:avx512 --after loss-scale --with-weights | mpc-opt > %t.together.mlir
 // RUN: mpc-opt %t.scaled.mlir | diff - %t.together.mlir
 // RUN: not mpc dump %s --training "half" 2>&1 | FileCheck %s --check-prefix=PART
 // RUN: not mpc dump %s --training "step speed=fast" 2>&1 | FileCheck %s --check-prefix=FLAG

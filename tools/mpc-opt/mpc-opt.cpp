@@ -8,8 +8,14 @@
 #include "mpc/InitAllPasses.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "mpc-opt " MPC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+  });
   mlir::DialectRegistry registry;
   mpc::registerAllDialects(registry);
   mpc::registerAllPasses();

@@ -25,6 +25,7 @@
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -156,6 +157,9 @@ static LogicalResult printCuda(Operation *op, StringRef target,
 }
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "mpc-translate " MPC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+  });
   Flags flags;
   TranslateFromMLIRRegistration toCuda(
       "mpc-to-cuda", "print kernels as CUDA C++ in terms of the prelude",

@@ -242,7 +242,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
       !status.ok())
     return reporter.fail(status);
   Result<std::vector<NamedArray>> arrays =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
   PreparedModel subject;

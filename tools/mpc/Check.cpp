@@ -267,20 +267,18 @@ Status ModelCheck::checkOps(Json &document, bool &ok) {
                                  longestReduction, exactIntegers(), magnitudes);
     ok &= error.ok;
     double magnitude = rms(*reference);
-    rows.push_back(
-        {{{"name", op.name},
-          {"kind", op.kind},
-          {"layer", op.layer},
-          {"max_abs_error", jsonNumber(error.maxAbsError)},
-          {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
-          {"magnitude", jsonNumber(magnitude)},
-          {"tolerance", jsonNumber(error.tolerance)},
-          {"ok", error.ok}},
-         {op.name, op.kind, errorCell(error.maxAbsError, *reference),
-          errorCell(error.rmsRelativeError, *reference), shortNumber(magnitude),
-          verdict(error, *reference, error.ok)},
-         jsonNumber(error.rmsRelativeError),
-         rows.size()});
+    rows.push_back({{{"name", op.name},
+                     {"kind", op.kind},
+                     {"layer", op.layer},
+                     {"max_abs_error", jsonNumber(error.maxAbsError)},
+                     {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+                     {"magnitude", jsonNumber(magnitude)},
+                     {"tolerance", jsonNumber(error.tolerance)},
+                     {"ok", error.ok}},
+                    rowOf({op.name, op.kind, shortNumber(magnitude)}, error,
+                          *reference, error.ok),
+                    jsonNumber(error.rmsRelativeError),
+                    rows.size()});
     faults.add(rows.back().json, op.name, error, reference->getShape());
     addErrorFields(rows.back().json, error, *reference);
   }
@@ -289,14 +287,15 @@ Status ModelCheck::checkOps(Json &document, bool &ok) {
   });
   Json list = Json::array();
   std::vector<std::vector<std::string>> table = {
-      {"op", "kind", "max abs error", "rms rel error", "magnitude", ""}};
+      headingOf({"op", "kind", "magnitude"})};
   for (Row &row : rows) {
     list.push_back(std::move(row.json));
     table.push_back(std::move(row.cells));
   }
   document["instrumented"] = true;
   document["ops"] = list;
-  reporter.lines(formatTable(table, {false, false, true, true, true, false}));
+  reporter.lines(
+      formatTable(table, {false, false, true, true, true, true, false}));
   return {};
 }
 
@@ -321,9 +320,9 @@ Status ModelCheck::prepare() {
   if (!compile.ok())
     return compile.status();
   options = std::move(*compile);
-  reportFastPath(options, reporter);
+  reportFastPath(options, reporter, !arguments.common.choosesPolicy);
   Result<std::vector<NamedArray>> given =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!given.ok())
     return given.status();
   arrays = std::move(*given);
@@ -349,7 +348,7 @@ Status ModelCheck::prepare() {
 
 std::vector<Status> ModelCheck::bind() {
   mlir::func::FuncOp entry = Compiler::entry(*module);
-  if (arguments.inputs.empty()) {
+  if (arguments.common.inputs.empty()) {
     Result<std::vector<Buffer>> drawn =
         drawInputs(entry, arguments.common.seed);
     if (!drawn.ok())
@@ -589,8 +588,7 @@ Status ModelCheck::explainErrors() {
 }
 
 void ModelCheck::reportOutputs(Json &document, bool &ok) {
-  std::vector<std::vector<std::string>> table = {
-      {"output", "type", "max abs error", "rms rel error", "tolerance", ""}};
+  std::vector<std::vector<std::string>> table = {headingOf({"output", "type"})};
   Json list = Json::array();
   for (size_t i = 0; i < outputs.size(); ++i) {
     OutputError error = judge(i);
@@ -616,11 +614,8 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
     }
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     addErrorFields(list.back(), error, actual[i]);
-    table.push_back({outputs[i].name, outputs[i].type.toString(),
-                     errorCell(error.maxAbsError, actual[i]),
-                     errorCell(error.rmsRelativeError, actual[i]),
-                     errorCell(error.tolerance, actual[i]),
-                     verdict(error, actual[i], error.ok)});
+    table.push_back(rowOf({outputs[i].name, outputs[i].type.toString()}, error,
+                          actual[i], error.ok));
   }
   document["outputs"] = list;
   reporter.lines(formatTable(table, {false, false, true, true, true, false}));
@@ -645,7 +640,7 @@ Status ModelCheck::compareExpected(Json &document, bool &ok) {
     return {};
   Json list = Json::array();
   std::vector<std::vector<std::string>> table = {
-      {"against " + arguments.expected, "max abs error", "rms rel error", ""}};
+      headingOf({"against " + arguments.expected})};
   for (size_t i = 0; i < outputs.size(); ++i) {
     Result<const NamedArray *> found =
         wantedArray(expected, outputs[i], i, arguments.expected);
@@ -675,12 +670,10 @@ Status ModelCheck::compareExpected(Json &document, bool &ok) {
                     {"ok", error.ok}});
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     addErrorFields(list.back(), error, actual[i]);
-    table.push_back({outputs[i].name, errorCell(error.maxAbsError, actual[i]),
-                     errorCell(error.rmsRelativeError, actual[i]),
-                     verdict(error, actual[i], error.ok)});
+    table.push_back(rowOf({outputs[i].name}, error, actual[i], error.ok));
   }
   document["expected"] = list;
-  reporter.lines(formatTable(table, {false, true, true, false}));
+  reporter.lines(formatTable(table, {false, true, true, true, false}));
   return {};
 }
 

@@ -78,8 +78,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   bool exactIntegers = elementBytes(file.narrowestType()) >= 4;
   Json outputList = Json::array(), expectedList = Json::array();
   std::vector<std::vector<std::string>> table = {
-      {"against " + arguments.expected, "max abs error", "rms rel error",
-       "tolerance", ""}};
+      headingOf({"against " + arguments.expected})};
   for (size_t i = 0; i < outputs.size(); ++i) {
     Result<const NamedArray *> array =
         wantedArray(expected, outputs[i], i, arguments.expected);
@@ -111,10 +110,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
     addErrorFields(entry, error, actual);
     outputList.push_back(entry);
     expectedList.push_back(entry);
-    table.push_back({outputs[i].name, errorCell(error.maxAbsError, actual),
-                     errorCell(error.rmsRelativeError, actual),
-                     errorCell(error.tolerance, actual),
-                     verdict(error, actual, error.ok)});
+    table.push_back(rowOf({outputs[i].name}, error, actual, error.ok));
   }
   document["outputs"] = outputList;
   document["expected"] = expectedList;
@@ -133,7 +129,7 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
     return {Status(StatusCode::InvalidArgument, model,
                    "is already compiled, but --per-op needs the model itself")};
   Result<std::vector<NamedArray>> given =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!given.ok())
     return {given.status()};
   Result<ExecutableFile> file = openStoredModel(arguments.common, *given);
@@ -152,7 +148,7 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
     return {read.status()};
   expected = std::move(*read);
   std::vector<Buffer> inputs;
-  if (arguments.inputs.empty()) {
+  if (arguments.common.inputs.empty()) {
     Result<std::vector<Buffer>> drawn =
         drawValues(file->arguments(), arguments.common.seed);
     if (!drawn.ok())

@@ -93,13 +93,13 @@ Status StepCheck::prepare() {
   if (Status status = checkRanks(); !status.ok())
     return status;
   Result<std::vector<NamedArray>> loaded =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!loaded.ok())
     return loaded.status();
   arrays = std::move(*loaded);
   for (const NamedArray &array : arrays)
     options.inputValues[array.name] = array.data;
-  reportFastPath(options, reporter);
+  reportFastPath(options, reporter, !arguments.common.choosesPolicy);
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())
     return engine.status();
@@ -133,7 +133,7 @@ Status StepCheck::checkRanks() const {
                   "cannot run " + std::to_string(rankCount()) +
                       " ranks; check a multi-rank step with --device cpu, "
                       "where ranks are threads");
-  if (!arguments.inputs.empty() || !arguments.save.empty())
+  if (!arguments.common.inputs.empty() || !arguments.save.empty())
     return Status(StatusCode::InvalidArgument,
                   arguments.save.empty() ? "--inputs" : "--save",
                   "takes the arrays of one rank, but " + where +
@@ -224,8 +224,7 @@ StepCheck::together(const ProgramValue &value,
 
 Status StepCheck::report(Json &document, bool &ok) {
   const std::vector<ProgramValue> &values = executable->program().results;
-  std::vector<std::vector<std::string>> table = {
-      {"result", "type", "max abs error", "rms rel error", "tolerance", ""}};
+  std::vector<std::vector<std::string>> table = {headingOf({"result", "type"})};
   Json list = Json::array();
   FaultReport faults;
   // A sum over ranks has the terms of each.
@@ -266,10 +265,7 @@ Status StepCheck::report(Json &document, bool &ok) {
     if (!arguments.save.empty())
       list.back()["saved_tolerance"] = jsonNumber(judge(ownAnswers).tolerance);
     addErrorFields(list.back(), error, actual);
-    table.push_back(
-        {name, type.toString(), errorCell(error.maxAbsError, actual),
-         errorCell(error.rmsRelativeError, actual),
-         errorCell(error.tolerance, actual), verdict(error, actual, error.ok)});
+    table.push_back(rowOf({name, type.toString()}, error, actual, error.ok));
   }
   document["outputs"] = list;
   reporter.lines(formatTable(table, {false, false, true, true, true, false}));

@@ -22,7 +22,6 @@ namespace mpc::tool {
 
 struct CheckArguments {
   CommonOptions common;
-  std::vector<std::string> inputs;
   std::string expected;
   /// Part of a training step and its flags; empty: the model itself.
   std::string training;
@@ -66,7 +65,6 @@ struct ExplainArguments {
 
 struct TuneKernelsArguments {
   CommonOptions common;
-  std::vector<std::string> inputs;
   /// Part of a training step and its flags; empty: the model itself.
   std::string training;
   /// Schedule table to write; empty: this machine's default one.
@@ -121,6 +119,8 @@ struct DumpArguments {
   std::string after = "plan";
   /// True to print fusion decisions instead of IR.
   bool fusion = false;
+  /// True to print all elements of constants.
+  bool withWeights = false;
   /// Part of a training step and its flags ("step optimizer=sgd"); empty: the
   /// model itself.
   std::string training;
@@ -140,6 +140,7 @@ int tuneKernelsCommand(const TuneKernelsArguments &options);
 int devicesCommand(const DevicesArguments &options);
 int dumpCommand(const DumpArguments &options);
 int passesCommand(const CommonOptions &options);
+int policiesCommand(const CommonOptions &options);
 
 } // namespace mpc::tool
 

@@ -6,6 +6,7 @@
 
 #include "Commands.h"
 #include "CompiledModel.h"
+#include "Inputs.h"
 #include "MatrixUnitReport.h"
 
 #include "mpc/JIT/CompileFile.h"
@@ -134,8 +135,10 @@ int tool::compileCommand(const CompileArguments &arguments) {
     reporter.fail(status);
     return kBadUsage;
   }
+  if (Status status = passInputShapes(common, *options); !status.ok())
+    return reporter.fail(status);
   options->gemm = arguments.common.gemm;
-  reportFastPath(*options, reporter);
+  reportFastPath(*options, reporter, !common.choosesPolicy);
 
   auto start = std::chrono::steady_clock::now();
   Result<CompiledFile> file =

@@ -171,9 +171,24 @@ static Status setDims(const CommonOptions &options, CompileOptions &compile) {
   return {};
 }
 
+static Status setShapes(const CommonOptions &options, CompileOptions &compile) {
+  for (const std::string &text : options.shapes) {
+    std::string name, value;
+    splitPair(text, name, value);
+    auto [entry, isNew] =
+        compile.inputShapes.try_emplace(name, parseShape(value));
+    if (!isNew && entry->second != parseShape(value))
+      return Status(StatusCode::InvalidArgument, "--shape " + name,
+                    "is given twice, as " + shapeToString(entry->second) +
+                        " and as " + shapeToString(parseShape(value)));
+  }
+  return {};
+}
+
 Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                                                 Reporter &reporter) {
   CompileOptions compile;
+  compile.caller = Caller::CommandLine;
   compile.policy = options.policy;
   for (const std::string &text : options.sets) {
     std::string key, type;
@@ -181,6 +196,8 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
     compile.sets.emplace_back(key, type);
   }
   if (Status status = setDims(options, compile); !status.ok())
+    return status;
+  if (Status status = setShapes(options, compile); !status.ok())
     return status;
   compile.batch = options.batch;
   compile.castPlacement = options.castPlacement;

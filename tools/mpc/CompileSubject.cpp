@@ -24,7 +24,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {options.status()};
   if (Status status = setTraining(training, *options); !status.ok())
     return {status};
-  reportFastPath(*options, reporter);
+  reportFastPath(*options, reporter, !common.choosesPolicy);
   passInputShapes(arrays, *options);
   auto start = Clock::now();
   Result<std::unique_ptr<DeviceCompilation>> made =

@@ -8,6 +8,8 @@
 
 #include "InitialState.h"
 
+#include "mpc/Support/Suggestions.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -89,13 +91,25 @@ tool::openStoredModel(const CommonOptions &options,
     return file.status();
   if (!options.dims.empty())
     return chooseByDims(*file, options);
-  if (file->specialisations().size() == 1)
-    return file;
   ExecutableFile::Shapes shapes;
+  for (const std::string &text : options.shapes) {
+    std::string name, value;
+    splitPair(text, name, value);
+    shapes[name] = parseShape(value);
+    std::vector<std::string> known;
+    for (const ProgramValue &argument : file->arguments())
+      known.push_back(argument.name);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return Status(StatusCode::InvalidArgument, "--shape " + name,
+                    "the model has no input of that name" +
+                        didYouMean(name, known));
+  }
+  if (shapes.empty() && file->specialisations().size() == 1)
+    return file;
   std::span<const ProgramValue> values = file->arguments();
   for (size_t i = 0; i < values.size(); ++i)
     if (const NamedArray *array = findArray(arrays, values[i].name, "arg", i))
-      shapes[values[i].name] = array->data.type().shape;
+      shapes.try_emplace(values[i].name, array->data.type().shape);
   return file->forShapes(shapes);
 }
 

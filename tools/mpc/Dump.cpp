@@ -1,14 +1,17 @@
-//===- Dump.cpp - mpc dump, mpc passes ------------------------------------===//
+//===- Dump.cpp - mpc dump, passes and policies ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Inputs.h"
 
 #include "JIT/Compiler.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/JIT/BestPolicy.h"
+#include "mpc/Policy/Policy.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -16,6 +19,9 @@
 
 using namespace mpc;
 using namespace mpc::tool;
+
+/// Elements of a constant that are printed without --with-weights.
+static constexpr int64_t kMostElements = 16;
 
 static bool isStage(const std::string &name) {
   return name == "import" || name == "codegen" || findStage(name);
@@ -30,26 +36,30 @@ static std::string stageNames() {
 
 /// Runs fusion on a module after stage layout and prints its decisions, in
 /// order.
-static int dumpFusion(mlir::ModuleOp module, Reporter &reporter) {
+static int dumpFusion(mlir::ModuleOp module, const std::string &model,
+                      Reporter &reporter) {
   SelectFusionGroupsPassOptions group;
   group.report = true;
   mlir::PassManager passes(module.getContext());
   addFusionPasses(passes.nest<mlir::func::FuncOp>(), group);
+  Json decisions = Json::array();
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic &message) {
         if (message.getSeverity() != mlir::DiagnosticSeverity::Remark)
           return mlir::failure();
         reporter.line(message.str());
+        decisions.push_back(message.str());
         return mlir::success();
       });
   if (failed(passes.run(module)))
     return reporter.fail(Status(StatusCode::Internal, "fuse",
                                 "stage 'fuse' failed without a message"));
+  reporter.document({{"model", model}, {"fusion", decisions}});
   return reporter.finish(kDone);
 }
 
 int tool::dumpCommand(const DumpArguments &options) {
-  Reporter reporter(/*json=*/false, options.common.quiet);
+  Reporter reporter(options.common.json, options.common.quiet);
   Result<CompileOptions> compile = makeCompileOptions(options.common, reporter);
   if (!compile.ok())
     return reporter.fail(compile.status());
@@ -70,6 +80,8 @@ int tool::dumpCommand(const DumpArguments &options) {
                          "is a training stage; add --training step"));
     return kBadUsage;
   }
+  if (Status status = passInputShapes(options.common, *compile); !status.ok())
+    return reporter.fail(status);
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*compile);
   if (!compiler.ok())
     return reporter.fail(compiler.status());
@@ -80,7 +92,7 @@ int tool::dumpCommand(const DumpArguments &options) {
     if (Status status = (*compiler)->runStages(**module, "import", "layout");
         !status.ok())
       return reporter.fail(status);
-    return dumpFusion(**module, reporter);
+    return dumpFusion(**module, options.common.model, reporter);
   }
   bool toCode = options.after == "codegen";
   if (Status status = (*compiler)->runStages(**module, "import",
@@ -95,9 +107,34 @@ int tool::dumpCommand(const DumpArguments &options) {
   }
   std::string text;
   llvm::raw_string_ostream stream(text);
-  (*module)->print(stream, mlir::OpPrintingFlags().enableDebugInfo(
-                               /*enable=*/true, /*prettyForm=*/false));
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  if (!options.withWeights)
+    flags.elideLargeElementsAttrs(kMostElements)
+        .elideLargeResourceString(kMostElements);
+  (*module)->print(stream, flags);
   reporter.lines(text);
+  reporter.document({{"model", options.common.model},
+                     {"stage", options.after},
+                     {"text", text}});
+  return reporter.finish(kDone);
+}
+
+int tool::policiesCommand(const CommonOptions &options) {
+  Reporter reporter(options.json, options.quiet);
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {{"policy", "types"}};
+  auto add = [&](const std::string &name, const std::string &description) {
+    list.push_back({{"name", name}, {"description", description}});
+    table.push_back({name, description});
+  };
+  for (llvm::StringRef name : Policy::builtinNames())
+    add(name.str(), llvm::cantFail(Policy::load(name)).getDescription().str());
+  add("auto",
+      "the fastest policy on the device that needs no loss scale; here " +
+          *bestPolicy(""));
+  reporter.lines(formatTable(table, {false, false}));
+  reporter.document({{"policies", list}});
   return reporter.finish(kDone);
 }
 

@@ -11,12 +11,9 @@ using namespace mpc::tool;
 using mpc::reference::OutputError;
 using mpc::reference::Tensor;
 
-std::string tool::errorCell(double number, const Tensor &tensor) {
-  return tensor.isFloat() ? shortNumber(number) : "-";
-}
-
-std::string tool::verdict(const OutputError &error, const Tensor &tensor,
-                          bool holds) {
+/// Formats the last cell of a row.
+static std::string verdict(const OutputError &error, const Tensor &tensor,
+                           bool holds) {
   if (tensor.isFloat() && holds && error.compared == 0 && tensor.size() > 0)
     return "ok, but the reference has no finite element";
   if (tensor.isFloat())
@@ -30,6 +27,22 @@ std::string tool::verdict(const OutputError &error, const Tensor &tensor,
     text += ", " + std::to_string(error.storageMismatches) +
             " in the oracle's storage-rounding mode";
   return text;
+}
+
+std::vector<std::string> tool::headingOf(std::vector<std::string> first) {
+  for (const char *column : {"rms rel error", "tolerance", "max abs error", ""})
+    first.emplace_back(column);
+  return first;
+}
+
+std::vector<std::string> tool::rowOf(std::vector<std::string> first,
+                                     const OutputError &error,
+                                     const Tensor &tensor, bool holds) {
+  for (double number :
+       {error.rmsRelativeError, error.tolerance, error.maxAbsError})
+    first.push_back(tensor.isFloat() ? shortNumber(number) : "-");
+  first.push_back(verdict(error, tensor, holds));
+  return first;
 }
 
 void tool::addErrorFields(Json &entry, const OutputError &error,

@@ -14,17 +14,22 @@
 
 #include "mpc/Reference/Compare.h"
 
+#include <string>
+#include <vector>
+
 namespace mpc::tool {
 
-/// Formats `number` in a table of `tensor`'s errors; "-" for integers, whose
-/// distance is meaningless.
-std::string errorCell(double number, const reference::Tensor &tensor);
+/// Returns the heading of a table of errors: `first`, the rms error beside the
+/// tolerance that it is compared with, the largest absolute error, the verdict.
+std::vector<std::string> headingOf(std::vector<std::string> first);
 
-/// Formats the last cell of a row: "ok", "OVER TOLERANCE", or how many integers
-/// of `tensor` differ (in capitals if fatal) and how many did in the oracle's
-/// storage-rounding mode.
-std::string verdict(const reference::OutputError &error,
-                    const reference::Tensor &tensor, bool holds);
+/// Returns the row of `tensor` in that table. Errors of integers, whose
+/// distance is meaningless, are "-". The verdict is "ok", "OVER TOLERANCE", or
+/// how many integers differ (in capitals if fatal) and how many did in the
+/// oracle's storage-rounding mode.
+std::vector<std::string> rowOf(std::vector<std::string> first,
+                               const reference::OutputError &error,
+                               const reference::Tensor &tensor, bool holds);
 
 /// Adds to an output's entry what only floats have (errors relative to the
 /// terms of each element) or only integers (the number that differ).

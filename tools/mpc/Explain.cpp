@@ -203,7 +203,7 @@ int tool::explainCommand(const ExplainArguments &arguments) {
   }
   if (Status status = checkHtml(arguments.html); !status.ok())
     return reporter.fail(status);
-  reportFastPath(*options, reporter);
+  reportFastPath(*options, reporter, !arguments.common.choosesPolicy);
   Result<Device> device = makeDevice(arguments.common);
   if (!device.ok())
     return reporter.fail(device.status());

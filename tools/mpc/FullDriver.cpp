@@ -6,10 +6,13 @@
 
 #include "Commands.h"
 #include "Generate.h"
+#include "HelpFormatter.h"
 #include "ParallelPlanCommand.h"
 #include "Train.h"
 
-#include <CLI/CLI.hpp>
+#include "mpc/Policy/Policy.h"
+
+#include "llvm/Config/llvm-config.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -20,6 +23,15 @@ namespace {
 class FullDriver : public Driver {
 public:
   void declare(CLI::App &app) override;
+  std::string version() const override {
+    return "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
+  }
+  std::vector<std::string> policies() const override {
+    std::vector<std::string> names = {"auto"};
+    for (llvm::StringRef name : Policy::builtinNames())
+      names.push_back(name.str());
+    return names;
+  }
   std::optional<int> refuse(const std::vector<std::string> &words,
                             const Status &why) override {
     return words.size() > 1 && words[1] == "train" ? refuseTraining(words, why)
@@ -27,7 +39,12 @@ public:
   }
 
 private:
-  CommonOptions passes;
+  void declareModelCommands(CLI::App &app);
+  void declarePrecisionCommands(CLI::App &app);
+  void declareTrainingCommands(CLI::App &app);
+  void declareCompilerCommands(CLI::App &app);
+
+  CommonOptions passes, policyList;
   CheckArguments check;
   CompileArguments compile;
   ExplainArguments explain;
@@ -59,28 +76,51 @@ static CLI::Validator aPart() {
 static CLI::Option *addTraining(CLI::App &command, std::string &training,
                                 const std::string &verb) {
   return command
-      .add_option(
-          "--training", training,
-          verb + " a part of a training step: step, forward-backward, apply or "
-                 "evaluate, followed by its flags (\"step optimizer=sgd\")")
+      .add_option("--training", training,
+                  verb + " a part of a training step. step, forward-backward, "
+                         "apply or evaluate, followed by its flags, those of "
+                         "mpc-pipeline-lift (\"step optimizer=sgd\")")
+      ->option_text("PART")
       ->check(aPart());
 }
 
-/// Adds --inputs of a command that reads samples; `to` describes their purpose.
+/// Adds --inputs of a command that reads samples; `details` describe their
+/// purpose.
 static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
-                               const std::string &to = "") {
+                               const std::string &details = "") {
   CLI::Option *inputs =
       command
           .add_option("--input,--inputs", samples.inputs,
-                      "a sample, FILE.npz, or a folder of samples" + to +
-                          "; repeatable")
+                      "samples, FILE.npz or folders of them. Repeatable" +
+                          details)
           ->take_all()
           ->expected(1, 1 << 20)
-          ->allow_extra_args(true);
-  command.add_flag(
-      "--stacked", samples.areStacked,
-      "the arrays of a file stack samples along their first dimension");
+          ->allow_extra_args(true)
+          ->option_text("FILE ...")
+          ->group(kModelGroup);
+  command
+      .add_flag("--stacked", samples.areStacked,
+                "a file stacks samples along a first dimension")
+      ->group(kModelGroup);
   return inputs;
+}
+
+/// Adds --html.
+static CLI::Option *addHtml(CLI::App &command, std::string &html,
+                            const std::string &contents) {
+  return command
+      .add_option("--html", html,
+                  "report to write, as an HTML page. " + contents)
+      ->option_text("FILE")
+      ->group(kOutputGroup);
+}
+
+/// Adds -o.
+static CLI::Option *addOutput(CLI::App &command, std::string &output,
+                              const std::string &text) {
+  return command.add_option("-o,--output", output, text)
+      ->option_text("FILE")
+      ->group(kOutputGroup);
 }
 
 /// Returns why `text` is not a valid training part; empty if it is.
@@ -89,22 +129,25 @@ static std::string whyNoTraining(const std::string &text) {
   return setTraining(text, probe).text();
 }
 
-void FullDriver::declare(CLI::App &app) {
+void FullDriver::declareModelCommands(CLI::App &app) {
   declareRun(app);
-  CLI::App *command = app.add_subcommand(
-      "check", "compare the compiled model with the float64 oracle");
-  addOutputOptions(*command, check.common);
+  declareBench(app);
+  addTraining(*app.get_subcommand("bench"), bench.training, "time")
+      ->check(whyNoTraining);
+
+  CLI::App *command = &addCommand(
+      app, kModelCommands, "check",
+      "compare the compiled model with the float64 oracle", check.common,
+      [this] { return checkCommand(check); },
+      "mpc check model.onnx --policy mixed_bfloat16 --per-op\n"
+      "mpc check model.onnx --input x.npz --expected y.npz");
+  addInputOption(*command, check.common);
   addModelOptions(*command, check.common);
+  command->get_option("MODEL")->description(kAnyModel);
   command
-      ->add_option(
-          "--input,--inputs", check.inputs,
-          "FILE.npz or NAME=FILE.npy (default: random values, see --seed)")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  command->add_option(
-      "--expected", check.expected,
-      "FILE.npz with expected outputs, compared in addition to the oracle");
+      ->add_option("--expected", check.expected,
+                   "expected outputs, compared in addition to the oracle")
+      ->option_text("FILE");
   command->add_flag("--per-op", check.perOp,
                     "check every op, in an instrumented compile");
   addTraining(*command, check.training, "check")
@@ -112,202 +155,246 @@ void FullDriver::declare(CLI::App &app) {
       ->excludes("--expected");
   command
       ->add_option("--save", check.save,
-                   "folder that receives inputs.npz, the inputs of the step, "
-                   "and expected.npz, the oracle's results in float64")
+                   "folder for inputs.npz and expected.npz. The inputs of the "
+                   "step, and the oracle's results in float64")
+      ->option_text("DIR")
       ->needs("--training");
-  command->callback(
-      [this] { chosen = [this] { return checkCommand(check); }; });
 
-  command = app.add_subcommand(
-      "compile", "compile a model into an .mpcx file for one or more targets");
-  addOutputOptions(*command, compile.common);
   compile.common.manyShapes = true;
+  command = &addCommand(
+      app, kModelCommands, "compile",
+      "compile a model into an .mpcx file for one or more targets",
+      compile.common, [this] { return compileCommand(compile); },
+      "mpc compile model.onnx -o model.mpcx --shape x=1x3x224x224\n"
+      "mpc compile model.onnx -o model.mpcx --dim batch=1,8 --target "
+      "cuda:sm_90");
+  addInputOption(*command, compile.common,
+                 "arrays that give shapes, FILE.npz or NAME=FILE.npy. "
+                 "Repeatable; an input whose values determine shapes becomes a "
+                 "constant");
   addModelOptions(*command, compile.common);
   command->get_option("--target")
-      ->description("targets, separated by commas: cpu:native, cpu:avx2, "
-                    "cpu:avx512, cuda:sm_80, cuda:sm_90a, ... (default: "
-                    "cpu:native)");
-  command->add_option("-o,--output", compile.output, "the .mpcx file to write")
-      ->required();
+      ->description("targets, separated by commas [cpu:native]. cpu:native, "
+                    "cpu:avx2, cpu:avx512, cuda:sm_80, cuda:sm_90a, ...");
+  addOutput(*command, compile.output, "the .mpcx file to write")->required();
   addTraining(*command, compile.training, "compile");
-  command->callback(
-      [this] { chosen = [this] { return compileCommand(compile); }; });
+  hideFlags(*command, {"--device", "--isa", "--emulate-units", "--seed"});
 
-  command = app.add_subcommand(
-      "explain", "report the type in which each op computes, and the reason");
-  addOutputOptions(*command, explain.common);
-  addModelOptions(*command, explain.common);
-  command->add_option("--why", explain.why,
-                      "only the op, input or output of this name: the reason "
-                      "for its type, and what would change it");
-  command->add_flag("--sass", explain.sass,
-                    "analyze the machine code (SASS) of GPU kernels: "
-                    "instructions, registers, bytes and the predicted time");
-  addTraining(*command, explain.training, "explain");
-  addSamples(*command, explain.samples,
-             ", from which the ranges of values and each op's share of the "
-             "error are measured")
-      ->excludes("--training")
-      ->excludes("--why");
-  command
-      ->add_option(
-          "--html", explain.html,
-          "FILE that receives the report as an HTML page: the graph, drawn by "
-          "Graphviz, with every decision, range and share of the error")
-      ->excludes("--why");
-  command->callback(
-      [this] { chosen = [this] { return explainCommand(explain); }; });
+  command = &addCommand(
+      app, kModelCommands, "generate",
+      "generate tokens after a prompt, with a decoder with a KV cache",
+      generate.common, [this] { return generateCommand(generate); },
+      "mpc generate gpt.onnx --prompt-ids 12,845,9 --tokens 32\n"
+      "mpc generate gpt.onnx --prompt-ids p.txt --temperature 0.8 --top-k 40");
+  addGenerateFlags(*command, generate);
 
-  command = app.add_subcommand("calibrate",
-                               "measure the ranges of values over samples, and "
-                               "what 16-bit types would lose");
-  addOutputOptions(*command, calibrate.common);
-  addModelOptions(*command, calibrate.common);
-  addSamples(*command, calibrate.samples)->required();
-  command->add_option(
-      "-o,--output", calibrate.output,
-      "the policy to write (.json): that of --policy plus the ranges");
-  addTraining(*command, calibrate.training, "calibrate the gradients of");
-  command->callback(
-      [this] { chosen = [this] { return calibrateCommand(calibrate); }; });
-
-  command =
-      app.add_subcommand("tune", "search for the cheapest types within an "
-                                 "error budget, and write them as a policy");
-  addOutputOptions(*command, tune.common);
-  addModelOptions(*command, tune.common);
-  addSamples(*command, tune.samples)->required();
-  command
-      ->add_option(
-          "--budget", tune.budget,
-          "largest error of the outputs against float64: \"rms 1e-3\", \"max "
-          "0.01\", \"kl 1e-4\", \"top1 0.1%\" or \"cosine 1e-4\"; or largest "
-          "cost relative to float32, to minimize the error: \"time 0.6x\", "
-          "\"bytes 0.6x\" or \"memory 0.6x\"")
-      ->required();
-  command
-      ->add_option(
-          "--objective", tune.objective,
-          "cost to minimize: bytes that kernels move; time, measured if this "
-          "machine runs the target's code, else estimated by its roofline; or "
-          "memory of weights and of values between kernels (default: bytes, "
-          "without being slower than the best built-in policy if this machine "
-          "runs the target's code)")
-      ->check(CLI::IsMember({"bytes", "time", "memory"}));
-  command
-      ->add_option(
-          "--types", tune.types,
-          "candidate types of matmuls and convolutions: f16, bf16, tf32, and "
-          "of quantized weights: int16, int8, int4, float8_e4m3fn (default: "
-          "f16 and bf16, for time also tf32; weights in int16, int8 and f16 if "
-          "float32 matmuls are as fast)")
-      ->delimiter(',');
-  command
-      ->add_option("--seconds", tune.seconds,
-                   "time limit of the search, after which the best result so "
-                   "far is used (default: none)")
-      ->check(CLI::Range(0.0, 1e6))
-      ->check(finiteNumber());
-  command->add_option("-o,--output", tune.output,
-                      "the policy to write (.json)");
-  command->add_flag("--resume", tune.resume,
-                    "continue an unfinished search with this output from its "
-                    "measurements (OUTPUT.state)");
-  command
-      ->add_option("--trials", tune.trials,
-                   "random type assignments to measure, to compare with the "
-                   "first-order error prediction")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  addTraining(*command, tune.training, "tune the gradients of");
-  command->add_option("--html", tune.html,
-                      "FILE that receives the report as an HTML page: the "
-                      "Pareto front with the chosen point, and the graph, "
-                      "drawn by Graphviz, with each op's share of the error");
-  command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
-
-  command = app.add_subcommand(
-      "lint", "find what the policy's low-precision types would break");
-  addOutputOptions(*command, lint.common);
-  addModelOptions(*command, lint.common);
-  command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
-
-  command = app.add_subcommand(
-      "tune-kernels",
-      "measure other schedules of a model's kernels and store the faster ones");
-  addOutputOptions(*command, tuneKernels.common);
+  command = &addCommand(
+      app, kModelCommands, "tune-kernels",
+      "time other schedules of kernels, and store the faster ones",
+      tuneKernels.common, [this] { return tuneKernelsCommand(tuneKernels); },
+      "mpc tune-kernels model.onnx --seconds 300\n"
+      "mpc tune-kernels model.onnx --policy bfloat16 -o schedules.json");
+  addInputOption(*command, tuneKernels.common);
   addModelOptions(*command, tuneKernels.common);
-  command
-      ->add_option(
-          "--input,--inputs", tuneKernels.inputs,
-          "FILE.npz or NAME=FILE.npy (default: random values, see --seed)")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
   command
       ->add_option("--seconds", tuneKernels.seconds,
                    "time limit, after which no further schedule is tried")
       ->check(CLI::Range(0.0, 1e6))
       ->check(finiteNumber())
+      ->option_text("X")
       ->capture_default_str();
   addTraining(*command, tuneKernels.training, "tune");
-  command->add_option("-o,--output", tuneKernels.output,
-                      "the schedule table to write or extend (default: the one "
-                      "that later compiles on this machine read)");
-  command->callback(
-      [this] { chosen = [this] { return tuneKernelsCommand(tuneKernels); }; });
+  addOutput(*command, tuneKernels.output,
+            "schedule table to write or extend. Default: the one that later "
+            "compiles on this machine read");
+  hideFlags(*command, {"--schedules", "--target"});
+}
 
-  command = app.add_subcommand(
-      "train", "train a model on labelled examples, in mixed precision");
-  addTrainFlags(*command, train);
-  command->callback(
-      [this] { chosen = [this] { return trainCommand(train); }; });
+void FullDriver::declarePrecisionCommands(CLI::App &app) {
+  CLI::App *command = &addCommand(
+      app, kPrecisionCommands, "explain",
+      "report the type in which each op computes, and the reason",
+      explain.common, [this] { return explainCommand(explain); },
+      "mpc explain model.onnx --policy mixed_bfloat16\n"
+      "mpc explain model.onnx --policy mixed_bfloat16 --why /conv1/Conv");
+  addModelOptions(*command, explain.common);
+  command
+      ->add_option("--why", explain.why,
+                   "only the op, input or output of this name. The reason for "
+                   "its type, and what would change it")
+      ->option_text("NAME");
+  command->add_flag("--sass", explain.sass,
+                    "analyze the machine code (SASS) of GPU kernels. "
+                    "Instructions, registers, bytes and the predicted time");
+  addTraining(*command, explain.training, "explain");
+  addSamples(*command, explain.samples,
+             "; the ranges of values and each op's share of the error are "
+             "measured from them")
+      ->excludes("--training")
+      ->excludes("--why");
+  addHtml(*command, explain.html,
+          "The graph, drawn by Graphviz, with every decision, range and share "
+          "of the error")
+      ->excludes("--why");
 
-  command = app.add_subcommand(
-      "plan", "predict the time of a training step on given numbers of ranks");
-  addPlanFlags(*command, plan);
-  command->callback([this] { chosen = [this] { return planCommand(plan); }; });
+  command = &addCommand(
+      app, kPrecisionCommands, "policies",
+      "list the built-in precision policies", policyList,
+      [this] { return policiesCommand(policyList); },
+      "mpc policies\nmpc policies --json");
 
-  command = app.add_subcommand(
-      "generate",
-      "generate tokens after a prompt, with a decoder with a KV cache");
-  addGenerateFlags(*command, generate);
-  command->callback(
-      [this] { chosen = [this] { return generateCommand(generate); }; });
+  command = &addCommand(
+      app, kPrecisionCommands, "lint",
+      "find what the policy's low-precision types would break", lint.common,
+      [this] { return lintCommand(lint); },
+      "mpc lint model.onnx --policy float16\n"
+      "mpc lint model.onnx --policy float16 --shape x=1x512 --json");
+  addInputOption(*command, lint.common,
+                 "arrays that give shapes, FILE.npz or NAME=FILE.npy. "
+                 "Repeatable");
+  addModelOptions(*command, lint.common);
+  hideFlags(*command, {"--device", "--isa", "--emulate-units", "--seed",
+                       "--rounding", "--gemm", "--schedules"});
 
-  declareBench(app);
-  addTraining(*app.get_subcommand("bench"), bench.training, "time")
-      ->check(whyNoTraining);
-  command = app.add_subcommand(
-      "devices", "list the devices of this machine and their fast types");
-  addOutputOptions(*command, devices.common);
-  command->add_flag("--quick", devices.withoutCeilings,
-                    "skip the measured ceilings");
-  command->callback(
-      [this] { chosen = [this] { return devicesCommand(devices); }; });
+  command = &addCommand(
+      app, kPrecisionCommands, "calibrate",
+      "measure ranges of values, and what 16-bit types lose of them",
+      calibrate.common, [this] { return calibrateCommand(calibrate); },
+      "mpc calibrate model.onnx --inputs samples/\n"
+      "mpc calibrate model.onnx --inputs samples.npz --stacked -o ranges.json");
+  addSamples(*command, calibrate.samples)->required();
+  addModelOptions(*command, calibrate.common);
+  addOutput(*command, calibrate.output,
+            "policy to write (.json): that of --policy plus the ranges");
+  addTraining(*command, calibrate.training, "calibrate the gradients of");
+  hideFlags(*command,
+            {"--device", "--isa", "--emulate-units", "--rounding", "--seed",
+             "--gemm", "--schedules", "--cast-placement", "--step-loss-scale"});
 
-  command = app.add_subcommand("dump", "print the IR after a stage");
-  command->add_flag("--quiet", dump.common.quiet, "print no warnings");
+  command = &addCommand(
+      app, kPrecisionCommands, "tune",
+      "search for the cheapest types within an error budget", tune.common,
+      [this] { return tuneCommand(tune); },
+      "mpc tune model.onnx --inputs samples/ --budget 'rms 1e-3' -o p.json\n"
+      "mpc tune model.onnx --inputs samples/ --budget 'time 0.6x' -o p.json");
+  addSamples(*command, tune.samples)->required();
+  addModelOptions(*command, tune.common);
+  command
+      ->add_option(
+          "--budget", tune.budget,
+          "largest error or cost, such as \"rms 1e-3\". Of the outputs against "
+          "float64: \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\", \"top1 0.1%\" or "
+          "\"cosine 1e-4\"; or cost relative to float32, to minimize the "
+          "error: \"time 0.6x\", \"bytes 0.6x\" or \"memory 0.6x\"")
+      ->option_text("TEXT")
+      ->required();
+  command
+      ->add_option(
+          "--objective", tune.objective,
+          "cost to minimize (default: bytes, but no slower than a built-in "
+          "policy). bytes that kernels move; time, measured if this machine "
+          "runs the target's code, else estimated by its roofline; or memory "
+          "of weights and of values between kernels")
+      ->check(CLI::IsMember({"bytes", "time", "memory"}));
+  command
+      ->add_option(
+          "--types", tune.types,
+          "candidate types (default: f16 and bf16). Of matmuls and "
+          "convolutions: f16, bf16, tf32; of quantized weights: int16, int8, "
+          "int4, float8_e4m3fn; by default for time also tf32, and weights in "
+          "int16, int8 and f16 if float32 matmuls are as fast")
+      ->option_text("TYPE,...")
+      ->delimiter(',');
+  command
+      ->add_option("--seconds", tune.seconds,
+                   "time limit of the search (default: none). The best result "
+                   "so far is used")
+      ->check(CLI::Range(0.0, 1e6))
+      ->check(finiteNumber())
+      ->option_text("X");
+  addOutput(*command, tune.output, "the policy to write (.json)");
+  command->add_flag("--resume", tune.resume,
+                    "continue from the measurements of OUTPUT.state");
+  command
+      ->add_option("--trials", tune.trials,
+                   "random type assignments to measure, to compare with the "
+                   "first-order error prediction")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str()
+      ->group(kMoreGroup);
+  addTraining(*command, tune.training, "tune the gradients of");
+  addHtml(*command, tune.html,
+          "The Pareto front with the chosen point, and the graph, drawn by "
+          "Graphviz, with each op's share of the error");
+  hideFlags(*command, {"--policy"});
+}
+
+void FullDriver::declareTrainingCommands(CLI::App &app) {
+  addTrainFlags(
+      addCommand(
+          app, kTrainingCommands, "train",
+          "train a model on labelled examples, in mixed precision",
+          train.common, [this] { return trainCommand(train); },
+          "mpc train model.onnx --data mnist/ --policy mixed_bfloat16 "
+          "--epochs 3\n"
+          "mpc train model.onnx --data d.npz --checkpoint ck --export "
+          "out.onnx"),
+      train);
+  addPlanFlags(
+      addCommand(
+          app, kTrainingCommands, "plan",
+          "predict the time of a training step on given numbers of ranks",
+          plan.common, [this] { return planCommand(plan); },
+          "mpc plan model.onnx --ranks 8,64 --network nvlink+ib400 "
+          "--batch 4096\n"
+          "mpc plan model.onnx --ranks 2,4 --network host --batch-per-rank 32"),
+      plan);
+}
+
+void FullDriver::declareCompilerCommands(CLI::App &app) {
+  CLI::App *command = &addCommand(
+      app, kCompilerCommands, "dump", "print the IR after a stage", dump.common,
+      [this] { return dumpCommand(dump); },
+      "mpc dump model.onnx --after precision --policy mixed_bfloat16\n"
+      "mpc dump model.onnx --after plan --target cuda:sm_90");
+  addInputOption(*command, dump.common,
+                 "arrays that give shapes, FILE.npz or NAME=FILE.npy. "
+                 "Repeatable");
   addModelOptions(*command, dump.common);
   command
       ->add_option("--after", dump.after,
-                   "stage to stop after; `mpc passes` lists them")
+                   "stage to stop after; mpc passes lists them")
+      ->option_text("STAGE")
       ->capture_default_str();
-  command
-      ->add_option("--training", dump.training,
-                   "dump a part of a training step: step, forward-backward, "
-                   "apply or evaluate, followed by flags of mpc-pipeline-lift "
-                   "(\"step optimizer=sgd\")")
-      ->check(aPart());
+  command->add_flag("--with-weights", dump.withWeights,
+                    "print large constants too. Without it constants of more "
+                    "than 16 elements are elided");
+  addTraining(*command, dump.training, "dump");
   command->add_flag("--dump-fusion", dump.fusion,
-                    "print the fusion decisions and the time that each saves "
-                    "by the target's cost model, instead of IR");
-  command->callback([this] { chosen = [this] { return dumpCommand(dump); }; });
+                    "print the fusion decisions instead of IR. With the time "
+                    "that each saves by the target's cost model");
+  hideFlags(*command, {"--device", "--seed"});
 
-  command = app.add_subcommand("passes", "list the stages and their passes");
-  addOutputOptions(*command, passes);
-  command->callback(
-      [this] { chosen = [this] { return passesCommand(passes); }; });
+  command = &addCommand(
+      app, kCompilerCommands, "passes", "list the stages and their passes",
+      passes, [this] { return passesCommand(passes); },
+      "mpc passes\nmpc passes --json");
+
+  command = &addCommand(
+      app, kProgramCommands, "devices",
+      "list the devices of this machine and their fast types", devices.common,
+      [this] { return devicesCommand(devices); },
+      "mpc devices\nmpc devices --quick --json");
+  command->add_flag("--quick", devices.withoutCeilings,
+                    "skip the measured ceilings");
+}
+
+void FullDriver::declare(CLI::App &app) {
+  declareModelCommands(app);
+  declarePrecisionCommands(app);
+  declareTrainingCommands(app);
+  declareCompilerCommands(app);
+  declareOwn(app);
 }
 
 std::unique_ptr<Driver> mpc::tool::makeDriver() {

@@ -6,14 +6,13 @@
 
 #include "Generate.h"
 
+#include "HelpFormatter.h"
 #include "MatrixUnitReport.h"
 #include "PeakRates.h"
 #include "Reporter.h"
 
 #include "mpc/JIT/Decoder.h"
 #include "mpc/Support/Files.h"
-
-#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <chrono>
@@ -22,19 +21,15 @@ using namespace mpc;
 using namespace mpc::tool;
 
 void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
-  addOutputOptions(command, arguments.common);
   addModelOptions(command, arguments.common);
-  command
-      .add_option("--prompt-ids", arguments.prompts,
-                  "token ids of the prompt, separated by commas, or a file of "
-                  "them; repeat for several sequences")
-      ->required()
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
+  addList(command, "--prompt-ids", arguments.prompts,
+          "token ids, separated by commas, or a file of them. Repeatable, for "
+          "several sequences")
+      ->option_text("IDS|FILE")
+      ->required();
   command
       .add_option("--slots", arguments.slots,
-                  "batch size: sequences that are decoded together (continuous "
+                  "batch size. Sequences that are decoded together (continuous "
                   "batching)")
       ->check(CLI::Range(int64_t(1), int64_t(1024)))
       ->capture_default_str();
@@ -44,9 +39,8 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31))
       ->capture_default_str();
   command
-      .add_option(
-          "--temperature", arguments.sampling.temperature,
-          "divides the logits before sampling; 0 takes the most likely token")
+      .add_option("--temperature", arguments.sampling.temperature,
+                  "divides the logits; 0 takes the most likely token")
       ->check(finiteNumber())
       ->capture_default_str();
   command
@@ -57,21 +51,23 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
   command
       .add_option(
           "--top-p", arguments.sampling.topP,
-          "sample only from the most likely tokens with this total probability")
+          "sample only from tokens of this total probability. The most likely "
+          "ones")
       ->check(finiteNumber())
       ->capture_default_str();
   command
       .add_option("--cache", arguments.cache,
-                  "rows of the KV cache, at least the model's attention window "
-                  "(default: the tokens of this run)")
+                  "rows of the KV cache (default: the tokens of this run). At "
+                  "least the model's attention window")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 31));
   command
       .add_option("--chunk", arguments.chunk,
-                  "tokens of the prompt per run (chunked prefill; default: 64, "
-                  "at most the rows of the cache)")
+                  "tokens of the prompt per run. Chunked prefill; default: 64, "
+                  "at most the rows of the cache")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 20));
   command.add_option("--end-id", arguments.end,
                      "token id that ends a sequence");
+  hideFlags(command, {"--shape", "--dim", "--batch", "--step-loss-scale"});
 }
 
 /// Parses numbers separated by commas or white space; `where` names them in
@@ -116,7 +112,7 @@ static Result<Decoder> openDecoder(const GenerateArguments &arguments,
       makeCompileOptions(arguments.common, device, reporter);
   if (!compile.ok())
     return compile.status();
-  reportFastPath(*compile, reporter);
+  reportFastPath(*compile, reporter, !arguments.common.choosesPolicy);
   Result<Engine> engine = Engine::create(device);
   if (!engine.ok())
     return engine.status();

@@ -19,9 +19,18 @@ using namespace mpc::tool;
 void tool::passInputShapes(const std::vector<NamedArray> &arrays,
                            CompileOptions &options) {
   for (const NamedArray &array : arrays) {
-    options.inputShapes[array.name] = array.data.type().shape;
+    options.inputShapes.try_emplace(array.name, array.data.type().shape);
     options.inputValues[array.name] = array.data;
   }
+}
+
+Status tool::passInputShapes(const CommonOptions &common,
+                             CompileOptions &options) {
+  Result<std::vector<NamedArray>> arrays =
+      loadArrays(common.inputs, common.maxMemory);
+  if (arrays.ok())
+    passInputShapes(*arrays, options);
+  return arrays.status();
 }
 
 /// Returns the name of an argument or result, else one by position.

@@ -8,6 +8,7 @@
 #define MPC_TOOLS_MPC_INPUTS_H
 
 #include "NamedArrays.h"
+#include "Options.h"
 
 #include "mpc/JIT/Options.h"
 
@@ -20,9 +21,12 @@
 namespace mpc::tool {
 
 /// Passes the shapes of `arrays` to the importer, so that symbolic dimensions
-/// need no --dim, and their values, for inputs that determine shapes.
+/// need no --dim, and their values, for inputs that determine shapes. A shape
+/// that --shape gives stays: binding the array reports the difference.
 void passInputShapes(const std::vector<NamedArray> &arrays,
                      CompileOptions &options);
+/// The same for the files of --input, for commands that run nothing.
+Status passInputShapes(const CommonOptions &common, CompileOptions &options);
 
 /// Return names and types of a function's arguments or results.
 std::vector<ProgramValue> argumentsOf(mlir::func::FuncOp function);

@@ -7,6 +7,7 @@
 #include "Lint.h"
 
 #include "Commands.h"
+#include "Inputs.h"
 #include "InstrumentOps.h"
 
 #include "mpc/Analysis/Lint.h"
@@ -57,6 +58,8 @@ int tool::lintCommand(const LintArguments &arguments) {
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return reporter.fail(options.status());
+  if (Status status = passInputShapes(arguments.common, *options); !status.ok())
+    return reporter.fail(status);
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*options);
   if (!compiler.ok())
     return reporter.fail(compiler.status());

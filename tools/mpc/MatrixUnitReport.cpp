@@ -93,7 +93,8 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
                     "--policy auto is " + choice.policy + ": " + choice.reason);
 }
 
-void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
+void tool::reportFastPath(const CompileOptions &options, Reporter &reporter,
+                          bool isDefault) {
   Result<TargetInfo> target = resolveTarget(options.target);
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy) {
@@ -104,6 +105,12 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
   if (!target.ok())
     return;
   PolicyType type = policy->getCompute();
+  if (isDefault && options.policy == "float32")
+    if (PolicyChoice choice = bestPolicy(*target);
+        choice.policy != options.policy)
+      reporter.noteOnce(kFastPath, "the policy is float32, the default; "
+                                   "--policy auto is " +
+                                       choice.policy + ": " + choice.reason);
   if (std::optional<std::string> unit = fastUnit(type, *target))
     reporter.noteOnce(kFastPath,
                       "--policy " + options.policy + ": " + target->name() +

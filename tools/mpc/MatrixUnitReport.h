@@ -47,9 +47,11 @@ PolicyChoice bestPolicy(const TargetInfo &target);
 void resolveAutoPolicy(CompileOptions &options, Reporter &reporter);
 
 /// Reports, once per compile, whether the policy's compute type has a matrix
-/// unit on the target: a note with target, type and unit, or a warning. Nothing
-/// for float32. The compile reports an unreadable policy.
-void reportFastPath(const CompileOptions &options, Reporter &reporter);
+/// unit on the target: a note with target, type and unit, or a warning. For
+/// float32, if no flag chose it: what --policy auto would choose, if that is
+/// faster. The compile reports an unreadable policy.
+void reportFastPath(const CompileOptions &options, Reporter &reporter,
+                    bool isDefault);
 
 /// Returns a policy's type as in documents and IR: "f32", "bf16", "tf32".
 std::string shortTypeName(PolicyType type);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -147,6 +148,20 @@ static Status bindArray(const NamedArray &array, const ProgramValue &value,
                     std::string(elementTypeName(value.type.element)));
 }
 
+/// Names the arrays that belong to no value, a likely cause of a missing one.
+static std::string describeOthers(const std::vector<NamedArray> &arrays,
+                                  const std::vector<ProgramValue> &values,
+                                  const std::string &prefix) {
+  std::set<std::string> known;
+  for (size_t i = 0; i < values.size(); ++i)
+    known.insert({values[i].name, prefix + std::to_string(i)});
+  std::string names;
+  for (const NamedArray &array : arrays)
+    if (!known.contains(array.name))
+      names += (names.empty() ? "'" : ", '") + array.name + "'";
+  return names.empty() ? "" : "; no input is called " + names;
+}
+
 std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
                                      const std::vector<ProgramValue> &values,
                                      const std::string &prefix,
@@ -168,7 +183,8 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
       problems.emplace_back(
           StatusCode::InvalidArgument, "input '" + values[i].name + "'",
           "has no array; add " + values[i].type.toString() +
-              " with that name or as '" + prefix + std::to_string(i) + "'");
+              " with that name or as '" + prefix + std::to_string(i) + "'" +
+              describeOthers(arrays, values, prefix));
       continue;
     }
     if (Status status = bindArray(*array, values[i], bound[i]); !status.ok())

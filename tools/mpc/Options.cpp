@@ -6,11 +6,17 @@
 
 #include "Options.h"
 
-#include <CLI/CLI.hpp>
+#include "HelpFormatter.h"
 
+#include "mpc/Support/Files.h"
+#include "mpc/Support/ScopedTempFolder.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
+#include <iterator>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -25,16 +31,31 @@ bool tool::splitPair(const std::string &text, std::string &key,
   return true;
 }
 
-CLI::Validator tool::finiteNumber() {
+/// Validates a finite number of at least `least`, or above it; `what` describes
+/// such a number.
+static CLI::Validator numberFrom(double least, bool isOpen,
+                                 const std::string &what) {
   return CLI::Validator(
-      [](std::string &text) {
+      [=](std::string &text) {
         double value = 0;
-        bool isFinite =
-            CLI::detail::lexical_cast(text, value) && std::isfinite(value);
-        return isFinite ? std::string()
-                        : "\"" + text + "\" is not a finite number";
+        bool isValid = CLI::detail::lexical_cast(text, value) &&
+                       std::isfinite(value) &&
+                       (isOpen ? value > least : value >= least);
+        return isValid ? std::string() : "\"" + text + "\" is not " + what;
       },
       "");
+}
+
+CLI::Validator tool::finiteNumber() {
+  return numberFrom(-HUGE_VAL, /*isOpen=*/true, "a finite number");
+}
+
+CLI::Validator tool::atLeastZero() {
+  return numberFrom(0, /*isOpen=*/false, "a number of at least 0");
+}
+
+CLI::Validator tool::positiveNumber() {
+  return numberFrom(0, /*isOpen=*/true, "a positive number");
 }
 
 std::vector<int64_t> tool::parseExtents(const std::string &text) {
@@ -94,98 +115,176 @@ static std::string checkDevice(const std::string &text) {
   return "'" + text + "' is not cpu, cuda, cuda:N, cuda-host, null or auto";
 }
 
+std::vector<int64_t> tool::parseShape(const std::string &text) {
+  std::string commas = text;
+  std::replace(commas.begin(), commas.end(), 'x', ',');
+  return parseExtents(commas);
+}
+
+static std::string checkShape(const std::string &text) {
+  std::string name, value;
+  if (!splitPair(text, name, value) || parseShape(value).empty())
+    return "'" + text + "' is not NAME=SHAPE, such as x=1x512";
+  return {};
+}
+
+/// Copies a model on standard input to a temporary file, whose extension tells
+/// its format, and replaces "-" by its path.
+static std::string readStandardInput(std::string &path) {
+  if (path != "-")
+    return {};
+  static ScopedTempFolder folder("mpc-stdin");
+  std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
+  if (bytes.empty())
+    return "standard input is empty; pipe a model into it";
+  // Text starts with a printable character, protobuf with a field's tag.
+  auto first = static_cast<unsigned char>(bytes.front());
+  bool isText = first >= ' ' || std::isspace(first);
+  path = folder.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
+                     : isText                      ? "stdin.mlir"
+                                                   : "stdin.onnx");
+  Status status = folder.ok() ? writeWholeFile(path, {bytes})
+                              : Status(StatusCode::Unavailable, "-",
+                                       "no temporary folder can be made");
+  return status.ok() ? std::string() : status.toString();
+}
+
+CLI::Option *tool::addList(CLI::App &command, const std::string &flags,
+                           std::vector<std::string> &list,
+                           const std::string &text) {
+  return command.add_option(flags, list, text)
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
 void tool::addOutputOptions(CLI::App &command, CommonOptions &options) {
-  command.add_flag("--json", options.json, "print one JSON document on stdout");
-  command.add_flag("--quiet", options.quiet, "print no warnings");
+  command.add_flag("--json", options.json, "print one JSON document on stdout")
+      ->group(kOutputGroup);
+  command.add_flag("--quiet", options.quiet, "print no warnings and notes")
+      ->group(kOutputGroup);
+}
+
+void tool::hideFlags(CLI::App &command,
+                     std::initializer_list<const char *> flags) {
+  for (const char *flag : flags)
+    command.get_option(flag)->group("");
+}
+
+void tool::addInputOption(CLI::App &command, CommonOptions &options,
+                          const std::string &text) {
+  addList(command, "--input,--inputs", options.inputs, text)
+      ->option_text("FILE")
+      ->group(kModelGroup);
 }
 
 void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command
       .add_option("MODEL", options.model,
-                  "model file: .onnx, or .mlir in mpc's own text")
-      ->required();
+                  "model: .onnx, .mlir (mpc or StableHLO text), or -. - reads "
+                  "it from standard input")
+      ->required()
+      ->option_text("MODEL")
+      ->transform(CLI::Validator(readStandardInput, ""))
+      ->group(kModelGroup);
+  addList(command, "--shape", options.shapes,
+          "shape of an input, NAME=1x512. Repeatable. Needed where a model "
+          "leaves extents open, unless --dim, --batch or an --input gives them")
+      ->check(CLI::Validator(checkShape, "NAME=SHAPE"))
+      ->group(kModelGroup);
+  addList(command, "--dim", options.dims,
+          options.manyShapes
+              ? "extents of a symbolic dimension. The file contains code for "
+                "each combination of extents"
+              : "extent of a symbolic dimension")
+      ->check(CLI::Validator(checkDim,
+                             options.manyShapes ? "NAME=N,..." : "NAME=N"))
+      ->group(kModelGroup);
+  command.add_option("--batch", options.batch, "extent of the batch dimension")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->group(kModelGroup);
   command
-      .add_option("--threads", options.threads,
-                  "threads to use (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+      .add_option("--policy", options.policy,
+                  "precision policy. A name (mpc policies lists them), a .json "
+                  "file, or auto for the fastest on the device")
+      ->option_text("NAME|FILE")
+      ->each([&options](const std::string &) { options.choosesPolicy = true; })
+      ->capture_default_str()
+      ->group(kPrecisionGroup);
+  addList(command, "--set", options.sets,
+          "override, such as op:softmax=float32. op:KIND=TYPE, "
+          "layer:PATH=TYPE, name:NAME=TYPE, inputs:NAME=float32 for the inputs "
+          "of an op, or one of these after backward: for the backward pass "
+          "only; repeatable")
+      ->check(CLI::Validator(checkSet, "KEY=TYPE"))
+      ->group(kPrecisionGroup);
+  command
+      .add_option("--rounding", options.rounding,
+                  "strict, or relaxed, which drops some casts. Narrowing ones "
+                  "that are undone in the same kernel")
+      ->check(CLI::IsMember({"strict", "relaxed"}))
+      ->option_text("HOW")
+      ->capture_default_str()
+      ->group(kPrecisionGroup);
   command
       .add_option("--device", options.device,
                   "cpu, cuda, cuda:N, cuda-host, null or auto")
-      ->check(CLI::Validator(checkDevice, "DEVICE"))
-      ->capture_default_str();
+      ->check(CLI::Validator(checkDevice, "NAME"))
+      ->capture_default_str()
+      ->group(kTargetGroup);
+  command
+      .add_option("--target", options.target,
+                  "cpu:native, cpu:ISA or cuda:sm_XX. What to compile for; for "
+                  "commands that run nothing")
+      ->check(CLI::Validator(checkTarget, "TARGET"))
+      ->group(kTargetGroup);
   command
       .add_option("--isa", options.isa,
                   "instruction set of the CPU (default: its best)")
       ->check(CLI::IsMember({"amxfp16", "amx", "avx512bf16", "avx512vnni",
-                             "avx512", "avxvnni", "avx2"}));
-  command.add_flag(
-      "--emulate-units", options.emulateUnits,
-      "with --isa: emulate the matrix units of the level on any machine");
-  command
-      .add_option("--policy", options.policy,
-                  "precision policy: a name, a .json file, or auto for the "
-                  "fastest on the device")
-      ->capture_default_str();
-  command
-      .add_option("--set", options.sets,
-                  "override: op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
-                  "inputs:NAME=float32 for the inputs of an op, or one of "
-                  "these after backward: for the backward pass only")
-      ->check(CLI::Validator(checkSet, "KEY=TYPE"))
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  command
-      .add_option("--dim", options.dims,
-                  options.manyShapes ? "extents of a symbolic dimension: the "
-                                       "file contains code for each"
-                                     : "extent of a symbolic dimension")
-      ->check(CLI::Validator(checkDim,
-                             options.manyShapes ? "NAME=N,..." : "NAME=N"))
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  command.add_option("--batch", options.batch, "extent of the batch dimension")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-  command
-      .add_option("--target", options.target,
-                  "compile for cpu:native, cpu:ISA or cuda:sm_XX; for commands "
-                  "that run nothing")
-      ->check(CLI::Validator(checkTarget, "TARGET"));
-  command
-      .add_option("--rounding", options.rounding, "strict executes every cast")
-      ->check(CLI::IsMember({"strict", "relaxed"}))
-      ->capture_default_str();
-  command
-      .add_option("--cast-placement", options.castPlacement,
-                  "mincut or propagate")
+                             "avx512", "avxvnni", "avx2"}))
+      ->option_text("LEVEL")
+      ->group(kTargetGroup);
+  auto more = [](CLI::Option *option) { return option->group(kMoreGroup); };
+  more(command.add_option("--threads", options.threads,
+                          "threads to use (default: all cores)"))
+      ->check(CLI::Range(1, 1024));
+  more(command.add_flag("--emulate-units", options.emulateUnits,
+                        "with --isa: emulate the matrix units of the level on "
+                        "any machine"));
+  more(command.add_option("--cast-placement", options.castPlacement,
+                          "algorithm that places casts"))
       ->check(CLI::IsMember({"mincut", "propagate"}))
       ->capture_default_str();
-  command
-      .add_option("--gemm", options.gemm,
-                  "GEMM kernels: library (cuBLASLt) or own (generated)")
+  more(command.add_option("--gemm", options.gemm,
+                          "GEMM kernels: library (cuBLASLt) or own "
+                          "(generated)"))
       ->check(CLI::IsMember({"library", "own"}))
       ->capture_default_str();
-  command.add_option("--schedules", options.schedules,
-                     "table of kernel schedules, or none (default: the one "
-                     "that tune-kernels stored for this machine)");
-  command.add_option("--step-loss-scale", options.stepLossScale,
-                     "loss scale of a model that is a training step: "
-                     "PRESET[,field=value...] (default: dynamic for policies "
-                     "that compute in float16, else none)");
-  command
-      .add_option("--max-memory", options.maxMemory,
-                  "memory limit in bytes, with an optional suffix K, M or G "
-                  "(1024, ...); a model that needs more is rejected")
+  more(command.add_option("--schedules", options.schedules,
+                          "table of kernel schedules, or none (default: the "
+                          "one that tune-kernels stored for this machine)"))
+      ->option_text("FILE");
+  more(command.add_option("--step-loss-scale", options.stepLossScale,
+                          "loss scale of a model that is a training step: "
+                          "PRESET[,field=value...] (default: dynamic for "
+                          "policies that compute in float16, else none)"));
+  more(command.add_option("--max-memory", options.maxMemory,
+                          "memory limit in bytes, with an optional suffix K, M "
+                          "or G (1024, ...); a model that needs more is "
+                          "rejected"))
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
-      ->check(CLI::PositiveNumber);
-  command.add_flag("--verify", options.verify,
-                   "identify files above 64 MiB in the compile cache by "
-                   "content instead of inode, size and modification time");
-  command.add_option("--seed", options.seed, "seed of random inputs")
+      ->check(CLI::PositiveNumber)
+      ->option_text("SIZE");
+  more(command.add_flag("--verify", options.verify,
+                        "identify files above 64 MiB in the compile cache by "
+                        "content instead of inode, size and modification "
+                        "time"));
+  more(command.add_option("--seed", options.seed, "seed of random inputs"))
       ->capture_default_str();
-  command.add_option("--dump-dir", options.dumpDir,
-                     "folder that receives the IR of every stage");
+  more(command.add_option("--dump-dir", options.dumpDir,
+                          "folder that receives the IR of every stage"))
+      ->option_text("DIR");
 }
 
 int tool::gpuNumber(const CommonOptions &options) {

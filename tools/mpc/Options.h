@@ -13,12 +13,14 @@
 #include "mpc/Runtime/Device.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace CLI {
 class App;
+class Option;
 class Validator;
 } // namespace CLI
 
@@ -35,7 +37,13 @@ struct CommonOptions {
   /// With `isa`: emulate the level's matrix unit by arithmetic.
   bool emulateUnits = false;
   std::string policy = "float32";
+  /// True if a flag names the policy.
+  bool choosesPolicy = false;
   std::vector<std::string> sets;
+  /// Files of input arrays: FILE.npz or NAME=FILE.npy.
+  std::vector<std::string> inputs;
+  /// Shapes of inputs: "NAME=1x512".
+  std::vector<std::string> shapes;
   /// "NAME=N", or "NAME=N,N,..." if `manyShapes`.
   std::vector<std::string> dims;
   bool manyShapes = false;
@@ -59,16 +67,31 @@ struct CommonOptions {
 
 /// Adds --json and --quiet.
 void addOutputOptions(CLI::App &command, CommonOptions &options);
-/// Adds MODEL and all compile flags, but not --json and --quiet.
+/// Adds MODEL and all compile flags, but not --json, --quiet and --input.
 void addModelOptions(CLI::App &command, CommonOptions &options);
+/// Adds --input; `text` describes its use.
+void addInputOption(CLI::App &command, CommonOptions &options,
+                    const std::string &text =
+                        "input arrays, FILE.npz or NAME=FILE.npy. "
+                        "Repeatable; random by default, see --seed");
+/// Adds a list flag with one value per occurrence.
+CLI::Option *addList(CLI::App &command, const std::string &flags,
+                     std::vector<std::string> &list, const std::string &text);
+/// Hides flags that have no effect on the command from its help; scripts may
+/// pass them to every command.
+void hideFlags(CLI::App &command, std::initializer_list<const char *> flags);
 
 /// Splits "KEY=VALUE" at its last '='; returns false if a side is empty.
 bool splitPair(const std::string &text, std::string &key, std::string &value);
 /// Parses comma-separated positive numbers; empty if `text` is invalid.
 std::vector<int64_t> parseExtents(const std::string &text);
+/// Parses a shape, "1x512"; empty if `text` is invalid.
+std::vector<int64_t> parseShape(const std::string &text);
 
-/// Refuses "nan" and "inf", which pass all other range checks.
+/// Validate finite numbers: "nan" and "inf" pass the range checks of CLI11.
 CLI::Validator finiteNumber();
+CLI::Validator atLeastZero();
+CLI::Validator positiveNumber();
 
 /// Returns the compile options of the flags; diagnostics go to `reporter`.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,

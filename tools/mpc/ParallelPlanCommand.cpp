@@ -8,11 +8,11 @@
 
 #include "Commands.h"
 #include "CompiledModel.h"
+#include "HelpFormatter.h"
+#include "Inputs.h"
 #include "MatrixUnitReport.h"
 
 #include "mpc/Target/TargetInfo.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <map>
@@ -34,10 +34,12 @@ static Status bad(const std::string &where, const std::string &text) {
 //===----------------------------------------------------------------------===//
 
 void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
-  addOutputOptions(command, arguments.common);
+  addInputOption(command, arguments.common,
+                 "arrays that give shapes, FILE.npz or NAME=FILE.npy. "
+                 "Repeatable");
   addModelOptions(command, arguments.common);
   command.get_option("--batch")->description(
-      "global batch size: examples of all ranks together");
+      "global batch size. Examples of all ranks together");
   command.get_option("--threads")
       ->description("threads per rank (default: its share of the cores)");
   command
@@ -45,35 +47,41 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
                   "batch size per rank (weak scaling)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->excludes("--batch");
-  addTrainingFlags(command, arguments.step);
   command
       .add_option("--ranks", arguments.ranks,
-                  "numbers of ranks, separated by commas: 8,64,1024")
+                  "numbers of ranks, separated by commas")
+      ->option_text("N,...")
       ->required();
   command
       .add_option("--network", arguments.network,
-                  "links from the innermost to the outermost, separated by +, "
-                  "each with fields (ranks, share, latency, bandwidth) after "
-                  "commas: nvlink+ib400, pcie4,ranks=4+ib100,share=4; or host: "
-                  "messages on this machine, measured once")
+                  "links, such as nvlink+ib400, or host. From the innermost to "
+                  "the outermost, separated by +, each with fields (ranks, "
+                  "share, latency, bandwidth) after commas: "
+                  "pcie4,ranks=4+ib100,share=4; or host: messages on this "
+                  "machine, measured once")
+      ->option_text("LINKS")
       ->required();
   command
       .add_option("--compute", arguments.compute,
-                  "time of a rank's launches: measured on this machine, from "
-                  "the model of the target, or auto: measured where the target "
-                  "is this machine's")
+                  "source of launch times. Measured on this machine, from the "
+                  "model of the target, or auto: measured where the target is "
+                  "this machine's")
       ->check(CLI::IsMember({"auto", "measured", "model"}))
       ->capture_default_str();
   command
       .add_option("--step-ms", arguments.stepMs,
-                  "total time of a rank's launches in ms, as reported by mpc "
+                  "total time of a rank's launches in ms. As reported by mpc "
                   "bench; the times of the cost model are scaled to it")
       ->check(CLI::Range(1e-6, 1e9))
       ->check(finiteNumber());
   command
       .add_option("--cores", arguments.cores,
                   "cores that the ranks of network host share (default: all)")
-      ->check(CLI::Range(int64_t(1), int64_t(1024)));
+      ->check(CLI::Range(int64_t(1), int64_t(1024)))
+      ->group(kMoreGroup);
+  addTrainingFlags(command, arguments.step);
+  hideFlags(command, {"--step-loss-scale", "--emulate-units", "--lr",
+                      "--schedule", "--weight-decay", "--init"});
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,6 +259,8 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
     return options;
+  if (Status status = passInputShapes(arguments.common, *options); !status.ok())
+    return status;
   Result<TrainingOptions> training = makeTrainingOptions(arguments.step);
   if (!training.ok())
     return training.status();
@@ -298,7 +308,7 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
   if (group)
     return isHelper ? int(kDone)
                     : reportNetwork(*network, group->size(), reporter);
-  reportFastPath(*options, reporter);
+  reportFastPath(*options, reporter, !arguments.common.choosesPolicy);
   const std::string policy = options->policy;
   ParallelPlanner planner(arguments, std::move(*options), *network, isMeasured);
   std::vector<PlannedRanks> all;

@@ -19,7 +19,7 @@ using namespace mpc::tool;
 int tool::runCommand(const RunArguments &options) {
   Reporter reporter(options.common.json, options.common.quiet);
   Result<std::vector<NamedArray>> arrays =
-      loadArrays(options.inputs, options.common.maxMemory);
+      loadArrays(options.common.inputs, options.common.maxMemory);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
   if (!options.output.empty())

@@ -24,6 +24,10 @@ public:
   void declare(CLI::App &app) override {
     declareRun(app);
     declareBench(app);
+    declareOwn(app);
+  }
+  std::string version() const override {
+    return "mpc " MPC_VERSION ", without a compiler";
   }
 };
 

@@ -151,13 +151,13 @@ static Result<CompileOptions> makeStepOptions(const TrainArguments &arguments,
       makeCompileOptions(arguments.common, device, reporter);
   if (!options.ok())
     return options.status();
-  reportFastPath(*options, reporter);
+  reportFastPath(*options, reporter, !arguments.common.choosesPolicy);
   Result<TrainingOptions> training = makeTrainingOptions(arguments.step);
   if (!training.ok())
     return training.status();
   options->training = std::move(*training);
   Result<std::vector<NamedArray>> arrays =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return arrays.status();
   for (const NamedArray &array : *arrays)

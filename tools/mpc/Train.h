@@ -37,7 +37,6 @@ struct TrainingFlags {
 struct TrainArguments {
   CommonOptions common;
   TrainingFlags step;
-  std::vector<std::string> inputs;
   std::string data;
   std::string normalize = "unit";
   int64_t epochs = 1;

@@ -6,7 +6,7 @@
 
 #include "Train.h"
 
-#include <CLI/CLI.hpp>
+#include "HelpFormatter.h"
 
 #include <charconv>
 #include <cmath>
@@ -216,15 +216,6 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// Adds a list flag with one value per occurrence.
-static void addList(CLI::App &command, const char *flag,
-                    std::vector<std::string> &list, const char *text) {
-  command.add_option(flag, list, text)
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-}
-
 /// Validates KIND; the rest after the first comma is free.
 static CLI::Validator kindOf(const std::vector<std::string> &kinds) {
   return CLI::Validator(
@@ -240,155 +231,178 @@ static CLI::Validator kindOf(const std::vector<std::string> &kinds) {
       "KIND[,field=value...]");
 }
 
+/// Fields after the kind of a flag, for help.
+static constexpr const char *kKind = "KIND,...";
+
 void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   command
       .add_option(
           "--loss", flags.loss,
-          "softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error, "
-          "mean_absolute_error, huber, or output for a model that computes its "
-          "loss; fields: output, labels, label_smoothing, ignore_index, delta")
+          "loss and its fields. softmax_cross_entropy, sigmoid_cross_entropy, "
+          "mean_squared_error, mean_absolute_error, huber, or output for a "
+          "model that computes its loss; fields: output, labels, "
+          "label_smoothing, ignore_index, delta")
       ->check(kindOf({"softmax_cross_entropy", "sigmoid_cross_entropy",
                       "mean_squared_error", "mean_absolute_error", "huber",
                       "output"}))
+      ->option_text(kKind)
       ->capture_default_str();
   command
-      .add_option(
-          "--optimizer", flags.optimizer,
-          "sgd, adam, adamw, rmsprop or adagrad; fields: its hyperparameters "
-          "(momentum, beta1, epsilon, ...) and form=torch or keras")
+      .add_option("--optimizer", flags.optimizer,
+                  "sgd, adam, adamw, rmsprop or adagrad. Fields: its "
+                  "hyperparameters (momentum, beta1, epsilon, ...) and "
+                  "form=torch or keras")
       ->check(kindOf({"sgd", "adam", "adamw", "rmsprop", "adagrad"}))
+      ->option_text(kKind)
       ->capture_default_str();
   command.add_option("--lr", flags.rate, "learning rate")
-      ->check(CLI::NonNegativeNumber)
-      ->check(finiteNumber())
+      ->check(atLeastZero())
       ->capture_default_str();
   command
-      .add_option(
-          "--schedule", flags.schedule,
-          "constant, step, cosine or linear; fields: warmup, steps, final, "
-          "period, gamma, in updates (default length: that of the training)")
+      .add_option("--schedule", flags.schedule,
+                  "constant, step, cosine or linear. Fields: warmup, steps, "
+                  "final, period, gamma, in updates (default length: that of "
+                  "the training)")
       ->check(kindOf({"constant", "step", "cosine", "linear"}))
+      ->option_text(kKind)
       ->capture_default_str();
   command
       .add_option("--weight-decay", flags.weightDecay,
                   "weight decay; decoupled for adamw")
-      ->check(CLI::NonNegativeNumber)
-      ->check(finiteNumber());
+      ->check(atLeastZero());
   command
       .add_option("--clip-norm", flags.clipNorm,
                   "largest global norm of the gradients")
-      ->check(CLI::PositiveNumber)
-      ->check(finiteNumber());
-  command
-      .add_option("--clip-value", flags.clipValue,
-                  "largest magnitude of a gradient's elements")
-      ->check(CLI::PositiveNumber)
-      ->check(finiteNumber());
+      ->check(positiveNumber());
   command
       .add_option("--accumulate", flags.accumulate,
-                  "batches whose gradients are averaged into one update")
+                  "batches averaged into one update. The mean of their "
+                  "gradients is applied")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
-  command.add_flag("--sync-batch-norm", flags.syncBatchNorm,
-                   "normalize with the batch statistics of all ranks (SyncBN)");
   command
-      .add_option("--shard", flags.shard,
-                  "none, or optimizer: each rank stores and updates a shard of "
-                  "the float32 parameters and optimizer states (ZeRO-1)")
+      .add_option("--loss-scale", flags.lossScale,
+                  "preset and its fields. dynamic, torch, keras3, tf_keras, "
+                  "apex, static=N or none (default: dynamic for policies that "
+                  "compute in float16, else none)")
+      ->option_text(kKind);
+  auto more = [](CLI::Option *option) { return option->group(kMoreGroup); };
+  more(command.add_option("--clip-value", flags.clipValue,
+                          "largest magnitude of a gradient's elements"))
+      ->check(positiveNumber());
+  more(command.add_flag(
+      "--sync-batch-norm", flags.syncBatchNorm,
+      "normalize with the batch statistics of all ranks (SyncBN)"));
+  more(command.add_option("--shard", flags.shard,
+                          "none, or optimizer: each rank stores and updates a "
+                          "shard of the float32 parameters and optimizer "
+                          "states (ZeRO-1)"))
       ->check(CLI::IsMember({"none", "optimizer"}))
       ->capture_default_str();
-  command.add_option("--loss-scale", flags.lossScale,
-                     "PRESET[,field=value...]: dynamic, torch, keras3, "
-                     "tf_keras, apex, static=N or none (default: dynamic for "
-                     "policies that compute in float16, else none)");
-  command
-      .add_option("--init", flags.init,
-                  "file of initial parameters, or a seed for random ones")
+  more(command.add_option(
+           "--init", flags.init,
+           "file of initial parameters, or a seed for random ones"))
+      ->option_text("FILE|N")
       ->capture_default_str();
-  addList(command, "--dropout", flags.dropout,
-          "NAME=P: insert dropout after that op or value");
-  addList(command, "--freeze", flags.freeze,
-          "weight, by name or regular expression, that is not trained");
-  addList(command, "--trainable", flags.trainable,
-          "train only this weight, by name or regular expression (default: the "
-          "parameters of the model, not its buffers)");
-  addList(command, "--parameters", flags.parameters,
-          "input, by name or regular expression, that is a parameter");
+  more(addList(command, "--dropout", flags.dropout,
+               "insert dropout after that op or value"))
+      ->option_text("NAME=P");
+  more(addList(command, "--freeze", flags.freeze,
+               "weight, by name or regular expression, that is not trained"))
+      ->option_text("NAME");
+  more(addList(command, "--trainable", flags.trainable,
+               "train only this weight, by name or regular expression "
+               "(default: the parameters of the model, not its buffers)"))
+      ->option_text("NAME");
+  more(addList(command, "--parameters", flags.parameters,
+               "input, by name or regular expression, that is a parameter"))
+      ->option_text("NAME");
 }
 
 void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
-  addOutputOptions(command, arguments.common);
   addModelOptions(command, arguments.common);
+  addInputOption(command, arguments.common,
+                 "initial values of --parameters, FILE.npz or NAME=FILE.npy. "
+                 "Repeatable");
   command.get_option("--json")->description("print JSON lines on stdout");
   command.get_option("--seed")->description(
       "seed of the order of examples and of dropout");
   command.get_option("--batch")->description(
       "examples in a batch (default: the model's)");
-  addTrainingFlags(command, arguments.step);
-  addList(command, "--input", arguments.inputs,
-          "FILE.npz or NAME=FILE.npy: initial values of --parameters");
   command
       .add_option(
           "--data", arguments.data,
-          "folder with idx files (plain or .gz) of MNIST's names, or with "
-          "train.npz and test.npz; FILE.npz with x_train, y_train, x_test, "
-          "y_test; or tokens: FILE.npy, FILE.bin (16 bits each), or a folder "
-          "with train and test in these formats")
+          "folder or file of examples. A folder with idx files (plain or .gz) "
+          "of MNIST's names, or with train.npz and test.npz; FILE.npz with "
+          "x_train, y_train, x_test, y_test; or tokens: FILE.npy, FILE.bin (16 "
+          "bits each), or a folder with train and test in these formats")
+      ->option_text("PATH")
+      ->group(kModelGroup)
       ->required();
-  command
-      .add_option("--normalize", arguments.normalize,
-                  "unit (bytes to [0, 1]), standard (mean 0, deviation 1), "
-                  "none, or MEAN/DEVIATION of the unit range")
-      ->capture_default_str();
+  addTrainingFlags(command, arguments.step);
   command.add_option("--epochs", arguments.epochs, "passes over the data")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
       ->capture_default_str();
   command
-      .add_option(
-          "--steps", arguments.steps,
-          "stop after this many updates, counting those before a resume")
+      .add_option("--steps", arguments.steps,
+                  "stop after this many updates. Those before a resume count")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
-  command.add_flag("--in-order", arguments.inOrder,
-                   "do not shuffle the examples");
   command
-      .add_option("--patience", arguments.patience,
-                  "stop after this many epochs without a lower test loss "
-                  "(early stopping)")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
-  command
-      .add_option("--log-every", arguments.logEvery,
-                  "updates between two log lines")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
-      ->capture_default_str();
-  command.add_option("--checkpoint", arguments.checkpoint,
-                     "folder of checkpoints, written after each epoch");
-  command
-      .add_option("--checkpoint-every", arguments.checkpointEvery,
-                  "also write a checkpoint every this many updates")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
-      ->needs("--checkpoint");
+      .add_option("--checkpoint", arguments.checkpoint,
+                  "folder of checkpoints, written after each epoch. And when "
+                  "training is interrupted")
+      ->option_text("DIR")
+      ->group(kOutputGroup);
   command
       .add_flag("--resume", arguments.resume,
                 "continue from the newest intact checkpoint")
       ->needs("--checkpoint");
-  command.add_option("--tensorboard", arguments.tensorboard,
-                     "folder that receives an event file for TensorBoard");
-  command.add_option("--html", arguments.html,
-                     "FILE that receives the report as an HTML page: the "
-                     "curves, and the step's graph, drawn by Graphviz");
   command
-      .add_option("--rank-timeout", arguments.rankTimeout,
-                  "seconds that a rank waits for another before all ranks stop")
-      ->check(CLI::PositiveNumber)
-      ->check(finiteNumber())
+      .add_option("--export", arguments.exported,
+                  "file for the model with the trained weights (.onnx)")
+      ->option_text("FILE")
+      ->group(kOutputGroup);
+  auto more = [](CLI::Option *option) { return option->group(kMoreGroup); };
+  more(command.add_option("--normalize", arguments.normalize,
+                          "unit (bytes to [0, 1]), standard (mean 0, deviation "
+                          "1), none, or MEAN/DEVIATION of the unit range"))
+      ->option_text("HOW")
       ->capture_default_str();
+  more(command.add_flag("--in-order", arguments.inOrder,
+                        "do not shuffle the examples"));
+  more(command.add_option("--patience", arguments.patience,
+                          "stop after this many epochs without a lower test "
+                          "loss (early stopping)"))
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
+  more(command.add_option("--log-every", arguments.logEvery,
+                          "updates between two log lines"))
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+      ->capture_default_str();
+  more(command.add_option("--checkpoint-every", arguments.checkpointEvery,
+                          "also write a checkpoint every this many updates"))
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
+      ->needs("--checkpoint");
+  more(command.add_option("--tensorboard", arguments.tensorboard,
+                          "folder that receives an event file for "
+                          "TensorBoard"))
+      ->option_text("DIR");
+  more(command.add_option("--html", arguments.html,
+                          "report to write, as an HTML page: the curves, and "
+                          "the step's graph, drawn by Graphviz"))
+      ->option_text("FILE");
+  more(command.add_option("--rank-timeout", arguments.rankTimeout,
+                          "seconds that a rank waits for another before all "
+                          "ranks stop"))
+      ->check(positiveNumber())
+      ->capture_default_str();
+  more(command.add_option("--trace", arguments.trace,
+                          "FILE.json that receives a trace of a multi-rank "
+                          "step, for Perfetto"))
+      ->option_text("FILE");
   command.add_option("--relay", arguments.relay,
                      "DESCRIPTOR,RANK,RANKS: a socket to the process that "
                      "communicates for this rank, such as python -m mpc.train");
-  command.add_option(
-      "--trace", arguments.trace,
-      "FILE.json that receives a trace of a multi-rank step, for Perfetto");
-  command.add_option(
-      "--export", arguments.exported,
-      "FILE.onnx that receives the model with the trained weights");
+  hideFlags(command, {"--step-loss-scale", "--relay", "--target"});
+  for (const char *flag : {"--rounding", "--input"})
+    command.get_option(flag)->group(kMoreGroup);
 }

@@ -80,7 +80,7 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   if (Status status = setTraining(arguments.training, *options); !status.ok())
     return {status};
   Result<std::vector<NamedArray>> arrays =
-      loadArrays(arguments.inputs, arguments.common.maxMemory);
+      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return {arrays.status()};
   passInputShapes(*arrays, *options);

@@ -8,11 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CrashHandler.h"
+#include "HelpFormatter.h"
 #include "RunCommands.h"
 
 #include "mpc/Support/EscapedText.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -38,10 +37,14 @@ int main(int argc, char **argv) {
   installCrashHandler(words);
   bool json = std::find(words.begin(), words.end(), "--json") != words.end();
 
-  CLI::App app("mpc: a mixed-precision graph compiler", "mpc");
-  app.require_subcommand(1);
-  app.set_help_all_flag("--help-all", "print the help of every sub-command");
   std::unique_ptr<Driver> driver = makeDriver();
+  CLI::App app("a mixed-precision graph compiler", "mpc");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "describe every flag in full");
+  app.set_version_flag("-V,--version", driver->version());
+  app.footer("mpc explain model.onnx --policy mixed_bfloat16\n"
+             "mpc check model.onnx --policy mixed_bfloat16 --shape x=1x512");
   driver->declare(app);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
@@ -52,7 +55,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    std::string text = error.what(), line = text.substr(0, text.find('\n'));
+    std::string line = explainUsage(app, words, error);
     if (std::optional<int> code =
             driver->refuse(words, mpc::Status(mpc::StatusCode::InvalidArgument,
                                               "usage", line)))

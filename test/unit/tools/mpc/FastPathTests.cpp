@@ -106,14 +106,14 @@ TEST(FastPathTest, TheWarningComesOncePerReporter) {
   CompileOptions options;
   options.policy = "mixed_float16";
   options.target = "cpu:avx2";
-  reportFastPath(options, reporter);
-  reportFastPath(options, reporter);
+  reportFastPath(options, reporter, /*isDefault=*/false);
+  reportFastPath(options, reporter, /*isDefault=*/false);
   ASSERT_EQ(reporter.warnings().size(), 1u);
   EXPECT_EQ(reporter.warnings().front().stage, kNoFastPath);
   options.policy = "float32";
-  reportFastPath(options, reporter);
+  reportFastPath(options, reporter, /*isDefault=*/false);
   options.policy = "no-such-policy";
-  reportFastPath(options, reporter);
+  reportFastPath(options, reporter, /*isDefault=*/false);
   EXPECT_EQ(reporter.warnings().size(), 1u);
 }
 

@@ -302,7 +302,7 @@ protected:
     CheckArguments arguments;
     arguments.common.model = model.path;
     if (!model.inputs.empty())
-      arguments.inputs = {model.inputs};
+      arguments.common.inputs = {model.inputs};
     arguments.common.policy = policy;
     arguments.common.json = arguments.common.quiet = true;
     arguments.common.threads = 1;
