@@ -30,6 +30,8 @@ std::string detail::cacheFolder() {
   return home.empty() ? "" : home + "/.cache/mpc";
 }
 
+bool detail::isDumbTerminal() { return variable("TERM") == "dumb"; }
+
 int64_t detail::machineMemory() {
   int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
   return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;

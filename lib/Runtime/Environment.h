@@ -33,6 +33,9 @@ std::vector<std::string> cudaFolders();
 /// Returns the folders of $PATH.
 std::vector<std::string> programFolders();
 
+/// Returns true if the terminal cannot move its cursor: TERM=dumb.
+bool isDumbTerminal();
+
 /// Returns the size of this machine's memory in bytes; 64 GiB if unknown.
 int64_t machineMemory();
 

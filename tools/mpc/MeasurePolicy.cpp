@@ -106,12 +106,32 @@ PolicyEvaluator::assignTypes(const std::string &path) const {
   return Typed{std::move(*compiler), std::move(*module), stage};
 }
 
-Result<std::shared_ptr<Program>> PolicyEvaluator::generate(Typed &typed) const {
+Result<std::shared_ptr<Program>>
+PolicyEvaluator::generate(Typed &typed, bool withCode) const {
   if (Status status =
           typed.compiler->runStages(*typed.module, typed.stage, "plan");
       !status.ok())
     return status;
-  return typed.compiler->generate(*typed.module, /*withCode=*/compiles);
+  return typed.compiler->generate(*typed.module, withCode);
+}
+
+static PolicyMeasurements bytesOf(const Program &program) {
+  PolicyMeasurements figures;
+  figures.bytes = double(program.bytesMoved());
+  figures.memory = double(program.constantBytes() + program.liveArenaBytes());
+  return figures;
+}
+
+Result<PolicyMeasurements>
+PolicyEvaluator::plan(const std::string &path) const {
+  Result<Typed> typed = assignTypes(path);
+  if (!typed.ok())
+    return typed.status();
+  Result<std::shared_ptr<Program>> program =
+      generate(*typed, /*withCode=*/false);
+  if (!program.ok())
+    return program.status();
+  return bytesOf(**program);
 }
 
 Result<PolicyMeasurements>
@@ -132,18 +152,15 @@ PolicyEvaluator::measure(const std::string &path,
       if (outputs[i].isFloat())
         (*agreements)[i].add(wanted[sample][i], outputs[i]);
   };
-  PolicyMeasurements figures;
   if (!compiles)
     if (Status status =
             interpret(*typed->compiler, *typed->module, samples, receive);
         !status.ok())
       return status;
-  Result<std::shared_ptr<Program>> program = generate(*typed);
+  Result<std::shared_ptr<Program>> program = generate(*typed, compiles);
   if (!program.ok())
     return program.status();
-  figures.bytes = double((*program)->bytesMoved());
-  figures.memory =
-      double((*program)->constantBytes() + (*program)->liveArenaBytes());
+  PolicyMeasurements figures = bytesOf(**program);
   if (compiles) {
     Result<Executable> executable =
         Executable::create(*device, std::move(*program));
@@ -167,7 +184,7 @@ Result<Executable> PolicyEvaluator::load(const std::string &path) const {
   Result<Typed> typed = assignTypes(path);
   if (!typed.ok())
     return typed.status();
-  Result<std::shared_ptr<Program>> program = generate(*typed);
+  Result<std::shared_ptr<Program>> program = generate(*typed, compiles);
   if (!program.ok())
     return program.status();
   return Executable::create(*device, std::move(*program));

@@ -47,8 +47,11 @@ void Reporter::hear(const Diagnostic &message) {
     if (known)
       break;
     heardWarnings.push_back(message);
-    if (!quiet)
-      printMessage("warning", message.where, message.text);
+    if (quiet)
+      break;
+    if (beforeOutput)
+      beforeOutput();
+    printMessage("warning", message.where, message.text);
     break;
   }
   case Diagnostic::Severity::Remark:
@@ -61,6 +64,8 @@ int Reporter::fail(const Status &status) {
 }
 
 int Reporter::fail(const std::vector<Status> &problems) {
+  if (beforeOutput)
+    beforeOutput();
   Json errors = Json::array();
   auto report = [&](const std::string &code, const std::string &where,
                     const std::string &text) {
@@ -110,19 +115,24 @@ void Reporter::noteOnce(const std::string &topic, const std::string &text) {
 }
 
 void Reporter::note(const std::string &text) {
-  if (!quiet)
-    printMessage("note", "", text);
+  if (quiet)
+    return;
+  if (beforeOutput)
+    beforeOutput();
+  printMessage("note", "", text);
 }
 
-void Reporter::line(const std::string &text) {
-  if (!json && rank == 0)
-    std::fprintf(stdout, "%s\n", printable(text).c_str());
+void Reporter::print(const std::string &text) {
+  if (json || rank != 0)
+    return;
+  if (beforeOutput)
+    beforeOutput();
+  std::fprintf(stdout, "%s\n", text.c_str());
 }
 
-void Reporter::lines(const std::string &text) {
-  if (!json && rank == 0)
-    std::fprintf(stdout, "%s\n", printableLines(text).c_str());
-}
+void Reporter::line(const std::string &text) { print(printable(text)); }
+
+void Reporter::lines(const std::string &text) { print(printableLines(text)); }
 
 void Reporter::document(const Json &document) {
   if (!json || rank != 0)

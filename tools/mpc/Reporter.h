@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ enum ExitCode : int {
   kBadUsage = 2,
   kInternalError = 3,
   kCheckFailed = 4,
+  /// Plus the number of the signal that ended the work early: 130 for Ctrl-C.
+  kStoppedBySignal = 128,
 };
 
 /// Output of a command: results to stdout (one JSON document with --json),
@@ -58,6 +61,11 @@ public:
   void line(const std::string &text);
   /// Prints lines of text with already escaped names; nothing with --json.
   void lines(const std::string &text);
+  /// Sets a callback that is called before each line of output, to clear a
+  /// progress bar.
+  void onOutput(std::function<void()> callback) {
+    beforeOutput = std::move(callback);
+  }
   /// Writes the document with --json.
   void document(const Json &document);
   /// Ends a command: returns `code`, or kBadInput if stdout could not be
@@ -65,11 +73,14 @@ public:
   int finish(int code);
 
 private:
+  void print(const std::string &text);
+
   bool json;
   bool quiet;
   int rank = 0;
   std::vector<Diagnostic> heardErrors, heardWarnings;
   std::set<std::string> notedTopics;
+  std::function<void()> beforeOutput;
 };
 
 /// Prints a warning to stderr without a Reporter.

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -50,6 +51,14 @@ sampleFiles(const std::vector<std::string> &inputs) {
     if (files.size() == first)
       return Status(StatusCode::InvalidArgument, input, "holds no .npz file");
     std::sort(files.begin() + first, files.end());
+  }
+  std::set<fs::path> known;
+  for (const std::string &file : files) {
+    std::error_code error;
+    if (!known.insert(fs::weakly_canonical(file, error)).second)
+      return Status(StatusCode::InvalidArgument, file,
+                    "is given twice; a search and its validation need "
+                    "different samples");
   }
   if (files.empty())
     return Status(StatusCode::InvalidArgument, "--inputs",

@@ -30,7 +30,7 @@ static void end(int signal) {
 static void stop(int signal) {
   if (stopAsked)
     end(signal);
-  stopAsked = 1;
+  stopAsked = signal;
 }
 
 StopOnSignal::StopOnSignal() {
@@ -48,7 +48,7 @@ StopOnSignal::~StopOnSignal() {
   ::sigaction(SIGTERM, &oldTerminate, nullptr);
 }
 
-bool StopOnSignal::isAsked() { return stopAsked != 0; }
+int StopOnSignal::received() { return stopAsked; }
 
 TemporaryFile::TemporaryFile(std::string path) : file(std::move(path)) {
   doomed = file.c_str();

@@ -22,8 +22,9 @@ public:
   StopOnSignal(const StopOnSignal &) = delete;
   StopOnSignal &operator=(const StopOnSignal &) = delete;
 
-  /// Returns true if a signal was received.
-  static bool isAsked();
+  /// Returns the received signal; 0 if there is none.
+  static int received();
+  static bool isAsked() { return received() != 0; }
 
 private:
   struct sigaction oldInterrupt{}, oldTerminate{};

@@ -19,6 +19,8 @@
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/Files.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
 #include <cmath>
 #include <sys/resource.h>
@@ -526,6 +528,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     reportWeightChoices(trainer->weightChoices(), reporter);
 
   ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
+  reporter.onOutput([&] { bar.clear(); });
   std::vector<double> losses;
   Json news = Json::array();
   FitOptions options;
@@ -544,7 +547,9 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!arguments.trace.empty())
     options.traceStep = kTracedStep;
   options.onProgress = [&](const FitProgress &progress) {
-    bar.show(progress);
+    bar.show(progress.steps > 0 ? double(progress.step) / double(progress.steps)
+                                : 0,
+             describeProgress(progress));
     if (!progress.logged)
       return;
     losses.push_back(progress.train.loss);
@@ -555,23 +560,23 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     if (!arguments.html.empty())
       news.push_back(std::move(document));
     if (!bar.shown())
-      reporter.line(describeProgress(progress));
+      reporter.line(llvm::join(
+          llvm::map_range(describeProgress(progress),
+                          [](const ProgressPart &part) { return part.text; }),
+          "  "));
     std::fflush(stdout);
   };
   options.onEpoch = [&](const EpochReport &epoch) {
-    bar.clear();
     reporter.line(describeEpoch(epoch));
     if (epoch.test)
       record(testNumbers(*epoch.test));
   };
-  options.onNote = [&](const std::string &text) {
-    bar.clear();
-    reporter.note(text);
-  };
+  options.onNote = [&](const std::string &text) { reporter.note(text); };
   StopOnSignal stopper;
   options.shouldStop = [&] { return StopOnSignal::isAsked() || !written.ok(); };
   Result<FitReport> report = trainer->fit(data, options);
   bar.clear();
+  reporter.onOutput({});
   if (!report.ok())
     return fail(report.status());
   if (!written.ok())
@@ -594,6 +599,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!advice.empty() && !report->diverged)
     reporter.note(advice);
   Json document = finalDocument(*report, trainer->weightChoices());
+  document["interrupted"] = StopOnSignal::isAsked();
   if (!arguments.html.empty() && writes) {
     Result<Json> explained =
         explainedDocument(arguments, prepared->compile, document);
@@ -612,7 +618,15 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
         advice);
     return reporter.finish(kCheckFailed);
   }
-  return reporter.finish(kDone);
+  if (!StopOnSignal::isAsked())
+    return reporter.finish(kDone);
+  reporter.note("interrupted at step " + std::to_string(report->steps) +
+                (report->checkpoint.empty()
+                     ? ": the training is lost; --checkpoint DIR saves it, for "
+                       "--resume"
+                     : ": checkpoint " + report->checkpoint +
+                           "; the same command with --resume continues"));
+  return reporter.finish(kStoppedBySignal + StopOnSignal::received());
 }
 
 int tool::trainCommand(const TrainArguments &arguments) {
@@ -628,7 +642,7 @@ int tool::trainCommand(const TrainArguments &arguments) {
                     group ? group->rank() : 0);
   bool known = false;
   int code = train(arguments, reporter, group, known);
-  if (group && (known || code == kDone || code == kCheckFailed))
+  if (group && (known || code == kDone || code >= kCheckFailed))
     group->part();
   else if (group && group->size() > 1)
     group->abort("ended with exit code " + std::to_string(code));

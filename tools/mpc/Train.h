@@ -8,6 +8,7 @@
 #define MPC_TOOLS_MPC_TRAIN_H
 
 #include "Options.h"
+#include "ProgressLine.h"
 
 #include "mpc/Training/Trainer.h"
 
@@ -86,24 +87,8 @@ bool isTold(const Status &failure);
 std::optional<int> refuseTraining(const std::vector<std::string> &words,
                                   const Status &why);
 
-/// Progress line on a terminal: a bar, metrics and the remaining time,
-/// overwritten in place. Prints nothing if stderr is not a terminal.
-class ProgressLine {
-public:
-  explicit ProgressLine(bool enabled);
-  ~ProgressLine() { clear(); }
-  bool shown() const { return enabled; }
-  void show(const FitProgress &progress);
-  /// Clears the line before other output.
-  void clear();
-
-private:
-  bool enabled;
-  bool visible = false;
-};
-
-/// Formats a progress report: "epoch 1/3, step 200/1404, loss 0.512, ...".
-std::string describeProgress(const FitProgress &progress);
+/// Formats a progress report: "epoch 1/3", "step 200/1404", "loss 0.512", ....
+std::vector<ProgressPart> describeProgress(const FitProgress &progress);
 
 /// Plots a curve as text: `rows` lines of `columns` characters with an axis at
 /// the left; points are averaged if there are more than columns.

@@ -2,15 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No packaged C++ progress bar displays metrics next to the bar.
+// No packaged C++ progress bar drops metrics that do not fit the terminal.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Train.h"
 
+#include "Runtime/Environment.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -40,23 +43,31 @@ static std::string clockText(double seconds) {
   return text;
 }
 
-std::string tool::describeProgress(const FitProgress &progress) {
-  std::string text = "epoch " + std::to_string(progress.epoch) + "/" +
-                     std::to_string(progress.epochs) + "  step " +
-                     std::to_string(progress.step) + "/" +
-                     std::to_string(progress.steps) +
-                     format("  loss %.4f", progress.train.loss);
+std::vector<ProgressPart> tool::describeProgress(const FitProgress &progress) {
+  std::vector<ProgressPart> parts = {
+      {"epoch " + std::to_string(progress.epoch) + "/" +
+           std::to_string(progress.epochs),
+       5},
+      {"step " + std::to_string(progress.step) + "/" +
+           std::to_string(progress.steps),
+       0},
+      {format("loss %.4f", progress.train.loss), 1}};
   if (progress.train.accuracy)
-    text += format("  accuracy %.2f %%", 100 * *progress.train.accuracy);
+    parts.push_back(
+        {format("accuracy %.2f %%", 100 * *progress.train.accuracy), 4});
   if (progress.lossScale.scale != 1 || progress.lossScale.skippedSteps > 0)
-    text += format("  scale %g", progress.lossScale.scale) + "  skipped " +
-            std::to_string(progress.lossScale.skippedSteps);
-  return text + format("  %.0f samples/s", progress.samplesPerSecond) +
-         "  left " + clockText(progress.secondsLeft);
+    parts.push_back({format("scale %g", progress.lossScale.scale) +
+                         "  skipped " +
+                         std::to_string(progress.lossScale.skippedSteps),
+                     6});
+  parts.push_back({format("%.0f samples/s", progress.samplesPerSecond), 3});
+  parts.push_back({"left " + clockText(progress.secondsLeft), 2});
+  return parts;
 }
 
 ProgressLine::ProgressLine(bool enabled)
-    : enabled(enabled && ::isatty(STDERR_FILENO)) {}
+    : enabled(enabled && ::isatty(STDERR_FILENO) && !detail::isDumbTerminal()) {
+}
 
 void ProgressLine::clear() {
   if (visible)
@@ -64,22 +75,36 @@ void ProgressLine::clear() {
   visible = false;
 }
 
-void ProgressLine::show(const FitProgress &progress) {
+void ProgressLine::show(double share, const std::vector<ProgressPart> &parts) {
   if (!enabled)
     return;
   winsize window{};
   size_t columns = 80;
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
     columns = window.ws_col;
-  constexpr size_t kBar = 20;
-  double share =
-      progress.steps > 0 ? double(progress.step) / double(progress.steps) : 0;
-  size_t full = std::min(kBar, size_t(share * double(kBar)));
-  std::string line = "[" + std::string(full, '#') +
-                     std::string(kBar - full, '.') + "] " +
-                     describeProgress(progress);
-  if (line.size() >= columns)
-    line.resize(columns - 1);
+  constexpr size_t kBar = 20, kFewestColumns = 60;
+  std::string line;
+  if (share >= 0 && columns >= kFewestColumns) {
+    size_t full = std::min(kBar, size_t(share * double(kBar)));
+    line = "[" + std::string(full, '#') + std::string(kBar - full, '.') + "]";
+  }
+  std::vector<size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(parts[a].rank, a) < std::pair(parts[b].rank, b);
+  });
+  std::vector<bool> fits(parts.size());
+  size_t width = line.size();
+  for (size_t index : order) {
+    width += parts[index].text.size() + (width ? 2 : 0);
+    // The last column would wrap the cursor.
+    if (width >= columns)
+      break;
+    fits[index] = true;
+  }
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (fits[i])
+      line += (line.empty() ? "" : "  ") + parts[i].text;
   std::fprintf(stderr, "\r%s\033[K", line.c_str());
   std::fflush(stderr);
   visible = true;

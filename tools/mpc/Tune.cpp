@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tune.h"
+
 #include "HtmlReport.h"
 #include "Inputs.h"
 
@@ -60,6 +61,12 @@ Status TuneCommand::evaluateSamples() {
   if (Status status = meter->prepare(); !status.ok())
     return status;
   for (auto [number, sample] : llvm::enumerate(model.samples())) {
+    if (StopOnSignal::isAsked())
+      return {};
+    progress->show(double(number) / double(model.samples().size()),
+                   {{"sample " + std::to_string(number + 1) + "/" +
+                     std::to_string(model.samples().size())},
+                    {"float64 reference", 1}});
     size_t before = model.compiler().diagnostics().size();
     mlir::FailureOr<ForwardValues> forward = ForwardValues::run(
         model.entry(), sample.tensors, observeRanges(model, number, ranges));
@@ -92,10 +99,15 @@ Status TuneCommand::differentiate() {
     if (isKnown)
       break;
     // Keep the result found without derivatives.
-    if (result.best && stops()) {
-      isCheapest = result.isStopped = true;
+    if (stops() && (result.best || StopOnSignal::isAsked())) {
+      isCheapest = result.best.has_value();
+      result.isStopped = true;
       return {};
     }
+    progress->show(double(number) / double(model.samples().size()),
+                   {{"sample " + std::to_string(number + 1) + "/" +
+                     std::to_string(model.samples().size())},
+                    {"sensitivities", 1}});
     size_t before = model.compiler().diagnostics().size();
     auto forward = forwards.find(number);
     runs += draws + (forward == forwards.end());
@@ -229,18 +241,40 @@ static PricedConfiguration withMoreBits(const PolicySearchSpace &space,
   return found;
 }
 
-/// Returns the cost of a configuration once compiled.
-Result<double> TuneCommand::compiledCost(const Choice &choice) const {
+/// Returns the bytes of a configuration's planned program.
+Result<double> TuneCommand::plannedCost(const Choice &choice) const {
   TunedPoint point;
   point.priced.choice = choice;
   Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
   if (!policy.ok())
     return policy.status();
-  Result<PolicyMeasurements> figures =
-      meter->measure(policy->path(), /*samples=*/{}, /*isTimed=*/false);
+  Result<PolicyMeasurements> figures = meter->plan(policy->path());
   if (!figures.ok())
     return figures.status();
   return costOf(*figures);
+}
+
+Status TuneCommand::priceFront() {
+  if (objective == TuningObjective::Time)
+    return {};
+  for (PricedConfiguration &point : front) {
+    if (stops())
+      break;
+    Result<double> cost = plannedCost(point.choice);
+    if (!cost.ok())
+      return cost.status();
+    point.cost = *cost;
+  }
+  std::sort(front.begin(), front.end(), [](const auto &a, const auto &b) {
+    return std::pair(a.cost, a.error) < std::pair(b.cost, b.error);
+  });
+  double least = INFINITY;
+  llvm::erase_if(front, [&](const PricedConfiguration &point) {
+    bool isDominated = point.error >= least;
+    least = std::min(least, point.error);
+    return isDominated;
+  });
+  return {};
 }
 
 Status TuneCommand::refineCheapest() {
@@ -276,8 +310,6 @@ Status TuneCommand::refineCheapest() {
   }
   if (!best || !(best->measured <= budget.limit))
     return failed;
-  // From here on an interrupt saves a result.
-  stopper.emplace();
   result.best = best;
   if (!heldBack.empty()) {
     if (Status status = evaluateValidation(); !status.ok())
@@ -286,7 +318,6 @@ Status TuneCommand::refineCheapest() {
     if (*promised > budget.limit) {
       result.best.reset();
       promised.reset();
-      stopper.reset();
       return {};
     }
   }
@@ -294,7 +325,7 @@ Status TuneCommand::refineCheapest() {
   PricedConfiguration widest = cheap.widest();
   result.widest = TunedPoint{widest, kUnknown, kUnknown, widest.cost};
   if (meter->isCompiled()) {
-    Result<double> cost = compiledCost(widest.choice);
+    Result<double> cost = plannedCost(widest.choice);
     if (!cost.ok())
       return cost.status();
     result.widest->cost = *cost;
@@ -316,7 +347,7 @@ Result<bool> TuneCommand::costsLeast(const TunedPoint &point,
     if (stops())
       return false;
     others.push_back(start.choice);
-    Result<double> cost = compiledCost(start.choice);
+    Result<double> cost = plannedCost(start.choice);
     if (!cost.ok())
       return cost.status();
     if (*cost < point.cost)
@@ -506,12 +537,13 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
   std::vector<TuningCandidate> rivals;
   for (const TunedPoint &point : points) {
     rivals.push_back(rivalOf(point));
-    reporter.note(
-        shortNumber(point.cost) + " " + unit() + " in " +
-        shortNumber(1e3 * secondsOf.at(point.priced.choice)) +
-        " ms, predicted " +
-        shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
-        (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
+    const Choice &choice = point.priced.choice;
+    std::string name = builtInName(choice);
+    double bytes = state.find(choice, TuneState::Part::Searched)->bytes;
+    reporter.note((name.empty() ? "assignment" : name) + ": " +
+                  shortBytes(bytes) + " in " +
+                  shortNumber(1e3 * secondsOf.at(choice)) + " ms (predicted " +
+                  shortNumber(1e3 * kernelTimes->secondsOf(choice)) + " ms)");
   }
   // If time is the objective, the fastest wins without a margin.
   bool isTime = objective == TuningObjective::Time;
@@ -784,6 +816,12 @@ TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
   bool isSearched = part == TuneState::Part::Searched;
   const std::vector<size_t> &samples = isSearched ? searched : heldBack;
   ++measurements;
+  std::vector<ProgressPart> parts = {
+      {"assignment " + std::to_string(measurements)}};
+  if (result.best)
+    parts.push_back({"best " + costText(result.best->cost), 1});
+  progress->show(arguments.seconds > 0 ? seconds() / arguments.seconds : -1,
+                 parts);
   runs += int64_t(samples.size());
   return meter->measure(policy->path(), samples,
                         isSearched && objective == TuningObjective::Time,
@@ -833,9 +871,11 @@ TuningCallbacks TuneCommand::questions(Status &failed) {
       return;
     said = measurements;
     bool keeps = costBudget || point.measured <= budget.limit;
-    reporter.note("measured " + shortNumber(point.measured) + ", predicted " +
-                  shortNumber(point.predicted) + ", " +
-                  shortNumber(point.cost) + " " + unit() +
+    std::string name = builtInName(point.priced.choice);
+    reporter.note("measured " + stringify(budget.measure).str() + " " +
+                  shortNumber(point.measured) + " (predicted " +
+                  shortNumber(point.predicted) + "), " + costText(point.cost) +
+                  (name.empty() ? "" : ", " + name) +
                   (keeps ? "" : ": over the budget"));
   };
   return questions;
@@ -907,11 +947,11 @@ Status TuneCommand::evaluateAgreement() {
 Status TuneCommand::search() {
   if (isCheapest)
     return evaluateAgreement();
-  if (!stopper)
-    stopper.emplace();
   Status failed;
   TuningCallbacks asked = questions(failed);
   front = finder->front(kFrontPrices, asked.stop);
+  if (Status status = priceFront(); !status.ok())
+    return status;
   for (const PricedConfiguration &start : finder->starts())
     builtIn.push_back(start.choice);
   builtIn.push_back(finder->widest().choice);
@@ -938,13 +978,19 @@ int TuneCommand::run() {
     return reporter.fail(status);
   if (std::vector<Status> problems = loadModel(); !problems.empty())
     return reporter.fail(problems);
+  stopper.emplace();
+  progress.emplace(!arguments.common.quiet && !arguments.common.json);
+  reporter.onOutput([this] { progress->clear(); });
   for (Status (TuneCommand::*step)() :
        {&TuneCommand::chooseScale, &TuneCommand::resume,
         &TuneCommand::evaluateSamples, &TuneCommand::makeSpace,
         &TuneCommand::refineCheapest, &TuneCommand::differentiate,
-        &TuneCommand::search})
+        &TuneCommand::search}) {
     if (Status status = (this->*step)(); !status.ok())
       return reporter.fail(status);
+    if (StopOnSignal::isAsked() && !result.best)
+      return reportInterrupt();
+  }
   return report();
 }
 

@@ -10,6 +10,7 @@
 #include "Calibrate.h"
 #include "Commands.h"
 #include "PolicyMeasurements.h"
+#include "ProgressLine.h"
 #include "SampleInputs.h"
 #include "StopOnSignal.h"
 #include "TuneState.h"
@@ -62,6 +63,10 @@ public:
   measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
           std::vector<OutputAgreement> *agreements = nullptr) const;
 
+  /// Returns the bytes of the program under the policy file `path`, without
+  /// compiling its kernels.
+  Result<PolicyMeasurements> plan(const std::string &path) const;
+
   /// Compiles the program under the policy file `path`, if programs run here.
   Result<Executable> load(const std::string &path) const;
   /// Times all of them in alternation, so that disturbances affect all alike.
@@ -77,7 +82,7 @@ private:
     const char *stage;
   };
   Result<Typed> assignTypes(const std::string &path) const;
-  Result<std::shared_ptr<Program>> generate(Typed &typed) const;
+  Result<std::shared_ptr<Program>> generate(Typed &typed, bool withCode) const;
   /// Receives the outputs of a sample.
   using Receiver =
       std::function<void(size_t sample, llvm::ArrayRef<reference::Tensor>)>;
@@ -150,7 +155,11 @@ private:
                     std::vector<OutputAgreement> *agreements = nullptr);
   /// Returns the figure of the objective.
   double costOf(const PolicyMeasurements &figures) const;
-  Result<double> compiledCost(const Choice &choice) const;
+  Result<double> plannedCost(const Choice &choice) const;
+  /// Prices the Pareto front as measured points are priced: by the traffic, or
+  /// memory, of the planned program. The search's own prices leave out what
+  /// every assignment moves.
+  Status priceFront();
   TuningCallbacks questions(Status &failed);
   /// Measures the agreement of a training step's outputs.
   Status evaluateAgreement();
@@ -204,12 +213,24 @@ private:
   /// Returns the explanation of a point's policy, with error contributions.
   Result<Json> explain(const TunedPoint &point);
   int report();
+  /// Reports that a signal ended the search before it had a result.
+  int reportInterrupt();
+  /// Formats how --resume continues an interrupted search.
+  std::string howToResume() const;
+  /// Formats the outcome: "1.6x faster than float32 (115 -> 72 ms), ...".
+  std::string outcome() const;
+  /// Formats a cost: "49.0 MB", "72 ms".
+  std::string costText(double cost) const;
+  /// Returns the name of the built-in policy with this assignment; empty if
+  /// there is none.
+  std::string builtInName(const Choice &choice) const;
   std::string explainEmptyResult() const;
   double seconds() const;
-  std::string unit() const {
-    return objective == TuningObjective::Time     ? "seconds"
-           : objective == TuningObjective::Memory ? "bytes of memory"
-                                                  : "bytes";
+  /// Heading of a column of costs.
+  std::string costHeading() const {
+    return objective == TuningObjective::Time     ? "time"
+           : objective == TuningObjective::Memory ? "memory"
+                                                  : "traffic";
   }
 
   const TuneArguments &arguments;
@@ -230,12 +251,13 @@ private:
   TuneState state;
   /// Float64 values of each calibration sample, until differentiated.
   std::map<size_t, ForwardValues> forwards;
-  /// Set once there is a result to save.
   std::optional<StopOnSignal> stopper;
+  std::optional<ProgressLine> progress;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyEvaluator> meter;
   std::optional<PolicySearchSpace> space;
   std::optional<BudgetSearch> finder;
+  /// The Pareto front of predicted errors, by cost.
   std::vector<PricedConfiguration> front;
   TuningResult result;
   /// The budget, tightened after validation failures.

@@ -177,9 +177,11 @@ Json TuneCommand::ruined(const Choice &choice) const {
     std::string would = std::isfinite(error)
                             ? "would cause an error of " + shortNumber(error)
                             : "would overflow";
-    list.push_back({{"name", variable.names.front()},
-                    {"why", "'" + variable.names.front() + "' " + would +
-                                " alone in 16 bits: it stays in float32"}});
+    list.push_back(
+        {{"name", variable.names.front()},
+         {"why", std::string(variable.isProduct ? "contraction '" : "value '") +
+                     variable.names.front() + "' " + would +
+                     " alone in 16 bits: it stays in float32"}});
   }
   return list;
 }
@@ -313,11 +315,10 @@ std::string TuneCommand::explainEmptyResult() const {
 
 int TuneCommand::report() {
   Json found = document();
-  std::string cost = unit();
   std::vector<std::vector<std::string>> table = {
-      {cost, "predicted " + stringify(budget.measure).str()}};
+      {costHeading(), "predicted " + stringify(budget.measure).str()}};
   for (const PricedConfiguration &point : front)
-    table.push_back({shortNumber(point.cost),
+    table.push_back({costText(point.cost),
                      shortNumber(errorOf(budget.measure, point.error))});
   if (isCheapest)
     reporter.line("the cheapest assignment is within the budget: no "
@@ -357,22 +358,16 @@ int TuneCommand::report() {
   }
   if (lossScale && lossScale->power > 0)
     reporter.line(sentence(*lossScale));
-  reporter.line(
-      shortNumber(best.cost) + " " + cost + ", float32 " +
-      shortNumber(result.widest->cost) + "; error " +
-      shortNumber(best.measured) + " on " + std::to_string(searched.size()) +
-      (promised ? ", " + shortNumber(*promised) + " on " +
-                      std::to_string(heldBack.size()) + " validation samples"
-                : "") +
-      "; budget " + budgetText());
   if (bar) {
-    Json chosen = found["chosen"], other = found["built_in"];
-    reporter.line("the best built-in policy within the budget moves " +
-                  shortNumber(other["bytes"].get<double>()) + " bytes in " +
-                  shortNumber(1e3 * other["seconds"].get<double>()) +
-                  " ms, this policy " +
-                  shortNumber(chosen["bytes"].get<double>()) + " in " +
-                  shortNumber(1e3 * chosen["seconds"].get<double>()) + " ms");
+    auto figures = [](const Json &point) {
+      return shortBytes(point["bytes"].get<double>()) + " in " +
+             shortNumber(1e3 * point["seconds"].get<double>()) + " ms";
+    };
+    std::string name = builtInName(bar->priced.choice);
+    reporter.line("the best built-in policy within the budget" +
+                  (name.empty() ? "" : ", " + name) + ", moves " +
+                  figures(found["built_in"]) + ", this policy " +
+                  figures(found["chosen"]));
   }
   if (!trials.empty()) {
     Json described = describeTrials();
@@ -410,7 +405,84 @@ int TuneCommand::report() {
       return reporter.fail(status);
   }
   reporter.document(found);
-  return reporter.finish(kDone);
+  reporter.line(outcome());
+  if (!StopOnSignal::isAsked())
+    return reporter.finish(kDone);
+  reporter.note("interrupted after " + std::to_string(measurements) +
+                " measurements" + howToResume());
+  return reporter.finish(kStoppedBySignal + StopOnSignal::received());
+}
+
+//===----------------------------------------------------------------------===//
+// Sentences
+//===----------------------------------------------------------------------===//
+
+std::string TuneCommand::howToResume() const {
+  if (arguments.output.empty())
+    return "; with -o they are kept, and --resume continues the search";
+  return "; the same command with --resume continues from " + arguments.output +
+         ".state";
+}
+
+int TuneCommand::reportInterrupt() {
+  reporter.note("interrupted after " + std::to_string(measurements) +
+                " measurements, before an assignment within the budget was "
+                "found" +
+                (measurements ? howToResume() : ""));
+  reporter.document({{"model", arguments.common.model},
+                     {"budget", budgetText()},
+                     {"ok", false},
+                     {"stopped", true},
+                     {"measurements", measurements}});
+  return reporter.finish(kStoppedBySignal + StopOnSignal::received());
+}
+
+std::string TuneCommand::costText(double cost) const {
+  return objective == TuningObjective::Time ? shortNumber(1e3 * cost) + " ms"
+                                            : shortBytes(cost);
+}
+
+std::string TuneCommand::builtInName(const Choice &choice) const {
+  if (!llvm::is_contained(builtIn, choice))
+    return {};
+  for (auto [variable, number] : llvm::zip_equal(space->getVariables(), choice))
+    if (variable.isProduct && number != 0)
+      return "mixed_" + stringify(variable.options[number].type).str();
+  return "float32";
+}
+
+std::string TuneCommand::outcome() const {
+  const TunedPoint &best = *result.best, &wide = *result.widest;
+  auto seconds = [&](const TunedPoint &point) -> std::optional<double> {
+    if (auto timed = secondsOf.find(point.priced.choice);
+        timed != secondsOf.end())
+      return timed->second;
+    if (objective == TuningObjective::Time)
+      return point.cost;
+    return std::nullopt;
+  };
+  std::string text;
+  std::optional<double> now = seconds(best), before = seconds(wide);
+  if (now && before && *now > 0)
+    text = shortNumber(*before / *now) + "x faster than float32 (" +
+           shortNumber(1e3 * *before) + " -> " + shortNumber(1e3 * *now) +
+           " ms), ";
+  if (objective != TuningObjective::Time && wide.cost > 0)
+    text += shortNumber(best.cost / wide.cost) + "x the " +
+            (objective == TuningObjective::Memory ? "memory" : "traffic") +
+            (text.empty() ? " of float32 (" : " (") + shortBytes(wide.cost) +
+            " -> " + shortBytes(best.cost) + "), ";
+  text += stringify(budget.measure).str() + " " +
+          shortNumber(promised.value_or(best.measured));
+  if (costBudget)
+    text += " within " + budgetText();
+  else
+    text += " of " + shortNumber(budget.limit) + " allowed";
+  return text + ", on " +
+         (promised ? std::to_string(heldBack.size()) + " validation"
+                   : std::to_string(searched.size()) + " calibration") +
+         ((promised ? heldBack : searched).size() == 1 ? " sample"
+                                                       : " samples");
 }
 
 //===----------------------------------------------------------------------===//
