@@ -247,8 +247,8 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->group(kTargetGroup);
   auto more = [](CLI::Option *option) { return option->group(kMoreGroup); };
   more(command.add_option("--threads", options.threads,
-                          "threads to use (default: all cores)"))
-      ->check(CLI::Range(1, 1024));
+                          "threads to use; 0: all cores"))
+      ->check(CLI::Range(0, 1024));
   more(command.add_flag("--emulate-units", options.emulateUnits,
                         "with --isa: emulate the matrix units of the level on "
                         "any machine"));

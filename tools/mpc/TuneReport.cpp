@@ -464,7 +464,9 @@ std::string TuneCommand::outcome() const {
   std::string text;
   std::optional<double> now = seconds(best), before = seconds(wide);
   if (now && before && *now > 0)
-    text = shortNumber(*before / *now) + "x faster than float32 (" +
+    text = shortNumber(*before / *now) +
+           (*now <= *before ? "x faster than float32 ("
+                            : "x as fast as float32 (") +
            shortNumber(1e3 * *before) + " -> " + shortNumber(1e3 * *now) +
            " ms), ";
   if (objective != TuningObjective::Time && wide.cost > 0)
