@@ -60,7 +60,7 @@ def start_ranks(*commands):
 
 def test_a_rank_that_cannot_begin_ends_all(tmp_path):
     good = [sys.executable, "-m", "mpc.train", str(MODEL), "--data", str(data_file(tmp_path)), *ARGUMENTS]
-    for bad, said in (([*good, "--learning"], "usage: The following argument was not expected: --learning"),
+    for bad, said in (([*good, "--learning"], "usage: unknown flag '--learning'"),
                       ([*good[:3], "missing.onnx", *good[4:]], "missing.onnx: ")):
         codes, errors = start_ranks(good, bad)
         assert 0 not in codes
