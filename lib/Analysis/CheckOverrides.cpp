@@ -12,7 +12,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include "llvm/ADT/SetVector.h"
 

@@ -15,9 +15,9 @@
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Import/StableHLO.h"
+#include "mpc/Runtime/Suggestions.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Suggestions.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
 

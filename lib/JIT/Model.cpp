@@ -8,7 +8,7 @@
 
 #include "DeviceCompilation.h"
 
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"

@@ -9,8 +9,8 @@
 
 #include "PolicyReader.h"
 
+#include "mpc/Runtime/Suggestions.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Suggestions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

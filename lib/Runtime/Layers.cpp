@@ -6,7 +6,7 @@
 
 #include "mpc/Runtime/Layers.h"
 
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
 #include <map>

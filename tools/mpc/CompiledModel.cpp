@@ -8,7 +8,7 @@
 
 #include "InitialState.h"
 
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
 #include <cmath>

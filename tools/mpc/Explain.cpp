@@ -13,7 +13,7 @@
 #include "MatrixUnitReport.h"
 
 #include "JIT/DecoderSignature.h"
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
 

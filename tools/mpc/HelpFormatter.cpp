@@ -6,7 +6,7 @@
 
 #include "HelpFormatter.h"
 
-#include "mpc/Support/Suggestions.h"
+#include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
 #include <functional>

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Inline, so that the runtime, which links no other library, uses it too.
+// Inline and in the lowest library, so that all others share it.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_SUPPORT_SUGGESTIONS_H
-#define MPC_SUPPORT_SUGGESTIONS_H
+#ifndef MPC_RUNTIME_SUGGESTIONS_H
+#define MPC_RUNTIME_SUGGESTIONS_H
 
 #include <algorithm>
 #include <cstddef>
@@ -89,4 +89,4 @@ std::string didYouMean(std::string_view name, const Range &candidates) {
 
 } // namespace mpc
 
-#endif // MPC_SUPPORT_SUGGESTIONS_H
+#endif // MPC_RUNTIME_SUGGESTIONS_H
