@@ -192,12 +192,14 @@ static std::string thisCpu() {
 /// Number of leading bytes that are checked for being text.
 static constexpr size_t kHead = size_t(64) << 10;
 
-/// Returns false if the model needs more than `most` bytes: the import refuses
-/// it.
-static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
+/// Returns false if the model needs more memory than the options allow: the
+/// import refuses it.
+static bool addModel(KeyParts &parts, const ModelSource &model,
+                     const CompileOptions &options) {
+  int64_t most = memoryLimit(options);
   if (!checkFileMemory(model, most).ok())
     return false;
-  Result<SourceBytes> read = model.read();
+  Result<SourceBytes> read = readModel(model, options);
   if (!read.ok())
     return false;
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
@@ -361,8 +363,7 @@ std::string CompileCache::keyOfInput() const {
     parts.add((*nvrtc)->versionText);
     parts.add(preludeText(PreludeSide::Device));
   }
-  if (!addModel(parts, model, memoryLimit(options)) ||
-      !addOptions(parts, options))
+  if (!addModel(parts, model, options) || !addOptions(parts, options))
     return {};
   for (const std::string &name : fixed)
     if (!addValue(parts, name, options))

@@ -521,6 +521,59 @@ static Status checkShapes(func::FuncOp function, const CompileOptions &options,
   return {};
 }
 
+/// Returns the shapes of the inputs of a model that depends on them.
+static Result<InputShapes> completeShapes(const ModelSource &model,
+                                          const CompileOptions &options) {
+  auto wrong = [&](const std::string &text) {
+    return Status(StatusCode::InvalidArgument, model.name(), text);
+  };
+  const std::vector<ModelInput> &inputs = *model.shapedInputs();
+  for (const auto &[symbol, extent] : options.dims)
+    if (llvm::none_of(inputs, [&, &symbol = symbol](const ModelInput &input) {
+          return llvm::is_contained(input.symbols, symbol);
+        }))
+      return wrong("no input has a symbolic dimension named '" + symbol + "'");
+  std::map<std::string, int64_t> dims = options.dims;
+  if (options.batch)
+    for (const ModelInput &input : inputs)
+      if (!input.shape.empty() && input.shape.front() < 0)
+        dims.try_emplace(input.symbols.front(), *options.batch);
+  InputShapes shapes;
+  for (const ModelInput &input : inputs) {
+    auto given = options.inputShapes.find(input.name);
+    if (given != options.inputShapes.end() &&
+        given->second.size() != input.shape.size())
+      return wrong("input '" + input.name + "' has " +
+                   std::to_string(input.shape.size()) + " dimensions, but " +
+                   std::to_string(given->second.size()) + " are given");
+    std::vector<int64_t> &shape = shapes[input.name] = input.shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const std::string &symbol = input.symbols[i];
+      auto bound = symbol.empty() ? dims.end() : dims.find(symbol);
+      if (bound != dims.end()) {
+        shape[i] = bound->second;
+      } else if (given != options.inputShapes.end()) {
+        shape[i] = given->second[i];
+      } else if (shape[i] < 0) {
+        return wrong("input '" + input.name +
+                     "' has the unbound symbolic dimension '" + symbol +
+                     "'; give its extent, as in --dim " + symbol + "=1");
+      }
+    }
+  }
+  return shapes;
+}
+
+Result<SourceBytes> mpc::readModel(const ModelSource &model,
+                                   const CompileOptions &options) {
+  if (!model.shapedInputs())
+    return model.read();
+  Result<InputShapes> shapes = completeShapes(model, options);
+  if (!shapes.ok())
+    return shapes.status();
+  return model.read(*shapes);
+}
+
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
@@ -533,7 +586,11 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   int64_t most = memoryLimit(options);
   if (Status status = checkFileMemory(model, most); !status.ok())
     return status;
-  Result<SourceBytes> bytes = model.read();
+  if (extension == ".mlir" && options.batch && *options.batch < 1)
+    return Status(StatusCode::InvalidArgument, name,
+                  "batch is " + std::to_string(*options.batch) +
+                      ", expected at least 1");
+  Result<SourceBytes> bytes = readModel(model, options);
   if (!bytes.ok())
     return bytes.status();
   Module module;
@@ -544,19 +601,21 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!module)
       return failure(first);
   } else {
-    // Text models have static shapes only.
-    if (options.batch && *options.batch < 1)
-      return Status(StatusCode::InvalidArgument, name,
-                    "batch is " + std::to_string(*options.batch) +
-                        ", expected at least 1");
-    if (!options.dims.empty())
+    // The shapes of a text are static.
+    if (const std::vector<ModelInput> *inputs = model.shapedInputs())
+      for (const ModelInput &input : *inputs)
+        symbols[input.name] = input.symbols;
+    else if (!options.dims.empty())
       return Status(StatusCode::InvalidArgument, name,
                     "no input has a symbolic dimension named '" +
                         options.dims.begin()->first + "'");
+    ExternalBytes external;
+    if (model.readsExternal())
+      external = [&](const std::string &data) { return model.external(data); };
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
                   bytes->bytes.size()),
-        name, *ctx);
+        name, *ctx, external);
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);

@@ -28,7 +28,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +61,8 @@ public:
   /// initialized from the values in the options.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
-  /// After import() of an ONNX model: the symbol of each dimension of each
-  /// input, empty if the extent is fixed.
+  /// After import() of a model with symbolic dimensions: the symbol of each
+  /// dimension of each input, empty if the extent is fixed.
   using InputSymbols = std::map<std::string, std::vector<std::string>>;
   const InputSymbols &inputSymbols() const { return symbols; }
   /// Replaces the options' input shapes for later imports.
@@ -183,12 +185,23 @@ Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 Status checkText(llvm::StringRef text, const std::string &name,
                  size_t most = llvm::StringRef::npos);
 
+/// Returns the bytes of `model`; of one that depends on the shapes of its
+/// inputs the text for the options' shapes and extents. Fails if these leave a
+/// dimension open.
+Result<SourceBytes> readModel(const ModelSource &model,
+                              const CompileOptions &options);
+
+/// Returns the bytes of an external constant (ModelSource::fromShapes()).
+using ExternalBytes =
+    std::function<Result<std::span<const std::byte>>(const std::string &)>;
+
 /// Parses mpc dialect text, called `name` in messages, and checks that it has
 /// the form of an imported model: one entry function of mpc ops with static
-/// shapes. Null after diagnostics.
+/// shapes. External constants get their bytes. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
-                                    mlir::MLIRContext &context);
+                                    mlir::MLIRContext &context,
+                                    const ExternalBytes &external = {});
 
 /// Reports, at each op, values too large for this machine's memory.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);

@@ -13,6 +13,8 @@
 
 #include "Runtime/Environment.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Import/StableHLO.h"
 
 #include "mlir/Parser/Parser.h"
@@ -25,6 +27,9 @@
 
 using namespace mlir;
 using namespace mpc;
+
+/// Attribute of a constant: the name of its bytes (ModelSource::external()).
+static constexpr StringLiteral kExternalAttr = "mpc.external";
 
 /// Maximum nesting of brackets; the parser overflows its stack near 5,000.
 static constexpr unsigned kMostNesting = 256;
@@ -195,8 +200,44 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
   return {};
 }
 
-Result<Compiler::Module>
-mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
+/// Gives constants that name external data its bytes.
+static LogicalResult readExternal(ModuleOp module,
+                                  const ExternalBytes &external) {
+  WalkResult result = module.walk([&](ConstantOp op) {
+    auto name = op->getAttrOfType<StringAttr>(kExternalAttr);
+    if (!name)
+      return WalkResult::advance();
+    if (!external) {
+      op.emitError() << "has external data '" << name.getValue()
+                     << "', which comes with a model in memory only";
+      return WalkResult::interrupt();
+    }
+    auto type = cast<RankedTensorType>(op.getType());
+    Result<std::span<const std::byte>> data = external(name.str());
+    if (!data.ok()) {
+      op.emitError() << data.status().toString();
+      return WalkResult::interrupt();
+    }
+    if (int64_t(data->size()) != byteCount(type)) {
+      op.emitError() << "external data '" << name.getValue() << "' has "
+                     << data->size() << " bytes, " << type << " needs "
+                     << byteCount(type);
+      return WalkResult::interrupt();
+    }
+    op->removeAttr(kExternalAttr);
+    op.setValueAttr(makeConstant(
+        type,
+        ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
+        name.getValue()));
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+Result<Compiler::Module> mpc::importMlir(StringRef text,
+                                         const std::string &name,
+                                         MLIRContext &context,
+                                         const ExternalBytes &external) {
   if (Status status = checkText(text, name); !status.ok())
     return status;
   if (Status status = checkNesting(text, name); !status.ok())
@@ -226,7 +267,7 @@ mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
   }
   // Check ops, then sizes, then run verifiers, which may compute with sizes.
   if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||
-      failed(verify(*module)))
+      failed(readExternal(*module, external)) || failed(verify(*module)))
     return silent();
   return module;
 }

@@ -21,6 +21,9 @@ struct ModelSource::State {
   /// Nullopt if `name` is a file path.
   std::optional<SourceBytes> model;
   ExternalDataReader reader;
+  /// Of a model that depends on the shapes of its inputs.
+  std::vector<ModelInput> inputs;
+  ShapedTextReader text;
   /// Cache of the callback's results; the mutex also serializes the callback.
   std::mutex mutex;
   std::map<std::string, Result<SourceBytes>> external;
@@ -46,15 +49,38 @@ ModelSource ModelSource::fromBytes(std::string name, SourceBytes bytes,
   return ModelSource(std::move(state));
 }
 
+ModelSource ModelSource::fromShapes(std::string name,
+                                    std::vector<ModelInput> inputs,
+                                    ShapedTextReader text,
+                                    ExternalDataReader external) {
+  auto state = std::make_shared<State>();
+  state->name = std::move(name);
+  state->inputs = std::move(inputs);
+  state->text = std::move(text);
+  state->reader = std::move(external);
+  return ModelSource(std::move(state));
+}
+
 const std::string &ModelSource::name() const { return state->name; }
 
-bool ModelSource::isFile() const { return !state->model; }
+bool ModelSource::isFile() const { return !state->model && !state->text; }
 
 bool ModelSource::readsExternal() const { return bool(state->reader); }
+
+const std::vector<ModelInput> *ModelSource::shapedInputs() const {
+  return state->text ? &state->inputs : nullptr;
+}
+
+Result<SourceBytes> ModelSource::read(const InputShapes &shapes) const {
+  return state->text(shapes);
+}
 
 Result<SourceBytes> ModelSource::read() const {
   if (state->model)
     return *state->model;
+  if (state->text)
+    return Status(StatusCode::InvalidArgument, state->name,
+                  "is written for given shapes of its inputs only");
   llvm::sys::fs::file_status status;
   std::error_code error = llvm::sys::fs::status(state->name, status);
   if (!error && status.type() != llvm::sys::fs::file_type::regular_file)

@@ -66,6 +66,8 @@ Result<bool> mpc::countsPositions(const ModelSource &model) {
 }
 
 Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
+  if (const std::vector<ModelInput> *inputs = model.shapedInputs())
+    return *inputs;
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
   if (!compiler.ok())
     return compiler.status();

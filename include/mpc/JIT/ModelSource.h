@@ -8,12 +8,17 @@
 #define MPC_JIT_MODELSOURCE_H
 
 #include "mpc/Runtime/Status.h"
+#include "mpc/Runtime/TensorType.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mpc {
 
@@ -34,6 +39,27 @@ struct SourceBytes {
 using ExternalDataReader =
     std::function<Result<SourceBytes>(const std::string &name)>;
 
+/// An input as the model declares it.
+struct ModelInput {
+  std::string name;
+  /// Element type; nullopt if no buffer has the declared type.
+  std::optional<ElementType> element;
+  /// Extents; -1 for a dynamic one. Also empty if a file declares no rank.
+  std::vector<int64_t> shape;
+  /// Name of each symbolic dimension (CompileOptions::dims); empty if it is
+  /// fixed or unnamed.
+  std::vector<std::string> symbols;
+};
+
+/// Shapes of inputs by name.
+using InputShapes = std::map<std::string, std::vector<int64_t>>;
+
+/// Callback that returns the text of a model for the shapes of all its inputs,
+/// and fails if the model does not take them. Called once or more per compile,
+/// on the compiling thread.
+using ShapedTextReader =
+    std::function<Result<SourceBytes>(const InputShapes &shapes)>;
+
 /// A model to compile: a file, or bytes in memory. A handle: copies share the
 /// bytes. Thread-safe.
 class ModelSource {
@@ -49,13 +75,27 @@ public:
   static ModelSource fromBytes(std::string name, SourceBytes bytes,
                                ExternalDataReader external = {});
 
-  /// The path, or the name given to fromBytes().
+  /// A model that a callback writes as text of the mpc dialect for each set of
+  /// shapes of its `inputs`, whose dynamic dimensions all have symbols. A
+  /// constant with the attribute `mpc.external = "NAME"` has the bytes that
+  /// `external` returns for NAME; NAME must identify them (a digest), since the
+  /// compile cache compares the text only.
+  static ModelSource fromShapes(std::string name,
+                                std::vector<ModelInput> inputs,
+                                ShapedTextReader text,
+                                ExternalDataReader external = {});
+
+  /// The path, or the name given to the function that made the source.
   const std::string &name() const;
   bool isFile() const;
   /// Returns the model's bytes: those given, or the file's current contents.
   /// Fails if the file cannot be read or is not a regular file, which might be
   /// endless.
   Result<SourceBytes> read() const;
+  /// Returns the inputs of a model that depends on their shapes, else null.
+  const std::vector<ModelInput> *shapedInputs() const;
+  /// Returns the text of such a model for `shapes`.
+  Result<SourceBytes> read(const InputShapes &shapes) const;
   /// Returns true if a callback reads the external data.
   bool readsExternal() const;
   /// Returns the callback's contents of `name`, which are cached.

@@ -11,26 +11,10 @@
 #define MPC_JIT_SIGNATURE_H
 
 #include "mpc/JIT/ModelSource.h"
-#include "mpc/Runtime/TensorType.h"
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace mpc {
-
-/// An input as the model declares it.
-struct ModelInput {
-  std::string name;
-  /// Element type; nullopt if no buffer has the declared type.
-  std::optional<ElementType> element;
-  /// Extents; -1 for a dynamic one. Also empty if a file declares no rank.
-  std::vector<int64_t> shape;
-  /// Name of each symbolic dimension (CompileOptions::dims); empty if it is
-  /// fixed or unnamed.
-  std::vector<std::string> symbols;
-};
 
 /// Returns the inputs that a caller of `model` must pass, in the model's order.
 /// Parses the model and compiles nothing. Fails with the errors of a compile if

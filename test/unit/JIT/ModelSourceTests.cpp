@@ -120,6 +120,53 @@ TEST_F(ModelSourceTest, CompilesBytesWithDataByCallback) {
       << brief.toString();
 }
 
+// One source whose text is written for the shapes of each compile.
+TEST_F(ModelSourceTest, WritesTextForEachShape) {
+  auto text = [](const InputShapes &shapes) -> Result<SourceBytes> {
+    std::string type =
+        "tensor<" + std::to_string(shapes.at("x")[0]) + "x2xf32>";
+    std::string all =
+        "func.func @main(%x: " + type +
+        " {mpc.role = #mpc.role<input>, mpc.name = \"x\"}) -> (" + type +
+        " {mpc.role = #mpc.role<output>, mpc.name = \"y\"}) {\n"
+        "  %w = mpc.constant dense<0.0> : tensor<2xf32> {mpc.external = "
+        "\"w\"}\n  %0 = mpc.add %x, %w : (" +
+        type + ", tensor<2xf32>) -> " + type + "\n  return %0 : " + type +
+        "\n}\n";
+    return SourceBytes::copyOf(std::as_bytes(std::span(all)));
+  };
+  std::array weights = {1.0f, 2.0f};
+  auto source = [&](size_t count) {
+    return ModelSource::fromShapes(
+        "m.mlir", {{"x", ElementType::F32, {-1, 2}, {"rows", ""}}}, text,
+        [&, count](const std::string &) -> Result<SourceBytes> {
+          return SourceBytes::copyOf(
+              std::as_bytes(std::span(weights)).first(count));
+        });
+  };
+  Model model = engine.open(source(8), options);
+  for (int64_t rows : {1, 3}) {
+    Buffer x = *Buffer::allocate({ElementType::F32, {rows, 2}});
+    std::ranges::fill(x.as<float>(), 5.0f);
+    Result<NamedBuffers> results = model.run({{"x", x}});
+    ASSERT_TRUE(results.ok()) << results.status().toString();
+    EXPECT_EQ(results->at("y").as<float>().size(), size_t(2 * rows));
+    EXPECT_EQ(results->at("y").as<float>().back(), 7.0f);
+  }
+  auto failure = [&](const ModelSource &model) {
+    return engine.compile(model, options).status().toString();
+  };
+  EXPECT_NE(failure(source(8)).find("has the unbound symbolic dimension"),
+            std::string::npos);
+  options.dims["lines"] = 2;
+  EXPECT_NE(failure(source(8)).find("symbolic dimension named 'lines'"),
+            std::string::npos);
+  options.dims = {{"rows", 2}};
+  EXPECT_TRUE(engine.compile(source(8), options).ok());
+  EXPECT_NE(failure(source(4)).find("has 4 bytes, 'tensor<2xf32>' needs 8"),
+            std::string::npos);
+}
+
 // Reading a mapped page that another process cut off would raise SIGBUS.
 TEST_F(ModelFileTest, BytesOutliveATruncationOfTheFile) {
   const std::string text(1 << 20, 'x');
