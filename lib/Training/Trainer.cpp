@@ -375,23 +375,61 @@ Status Trainer::Impl::drain() {
   return {};
 }
 
-Status Trainer::step(std::span<const Buffer> batch) {
+Result<BoundProgram *>
+Trainer::Impl::forSize(BoundProgram &usual, TrainingPart part,
+                       std::span<const Buffer> batch,
+                       const std::map<int64_t, ModelSource> &models) {
+  const std::vector<int64_t> &shape = usual.batchTypes().front().type.shape;
+  if (batch.empty() || !batch.front() || batch.front().type().shape.empty())
+    return &usual;
+  int64_t size = batch.front().type().shape.front();
+  // Ranks share the usual size only.
+  if (size < 1 || size == shape.front() || !ranks.alone())
+    return &usual;
+  auto found = otherSizes.find({part, size});
+  if (found == otherSizes.end()) {
+    auto given = models.find(size);
+    if (given == models.end() && !options.training->gradients.empty())
+      return &usual;
+    Result<BoundProgram> made =
+        compile(given == models.end() ? model : given->second, part, size);
+    if (!made.ok())
+      return made.status();
+    // A model in mpc text has a fixed batch.
+    if (made->batchTypes().front().type.shape.front() != size)
+      return &usual;
+    found = otherSizes.emplace(std::pair{part, size}, std::move(*made)).first;
+  }
+  return &found->second;
+}
+
+Status Trainer::step(std::span<const Buffer> batch,
+                     const std::map<int64_t, ModelSource> &models) {
   if (impl->first) {
-    Status status = impl->runForward(*impl->first, batch);
-    impl->noteUpdate(*impl->first);
+    Result<BoundProgram *> program =
+        impl->forSize(*impl->first, TrainingPart::Step, batch, models);
+    if (!program.ok())
+      return program.status();
+    Status status = impl->runForward(**program, batch);
+    impl->noteUpdate(**program);
     return status;
   }
-  if (Status status = forwardBackward(batch); !status.ok())
+  if (Status status = forwardBackward(batch, models); !status.ok())
     return status;
   if (++impl->inWindow < impl->options.training->accumulate)
     return {};
   return apply();
 }
 
-Status Trainer::forwardBackward(std::span<const Buffer> batch) {
+Status Trainer::forwardBackward(std::span<const Buffer> batch,
+                                const std::map<int64_t, ModelSource> &models) {
   if (Status status = impl->compileGradientAndUpdate(); !status.ok())
     return status;
-  if (Status status = impl->runForward(*impl->forward, batch); !status.ok())
+  Result<BoundProgram *> program = impl->forSize(
+      *impl->forward, TrainingPart::ForwardBackward, batch, models);
+  if (!program.ok())
+    return program.status();
+  if (Status status = impl->runForward(**program, batch); !status.ok())
     return status;
   impl->hasGradients = true;
   return {};

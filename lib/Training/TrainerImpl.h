@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <utility>
 
 namespace mpc {
 
@@ -59,6 +60,8 @@ struct Trainer::Impl {
   std::unique_ptr<training::BoundProgram> first;
   /// Separate forward-backward and update programs.
   std::unique_ptr<training::BoundProgram> forward, update;
+  /// The same as `first` and `forward`, for batches of other sizes.
+  std::map<std::pair<TrainingPart, int64_t>, training::BoundProgram> otherSizes;
   /// The program that last updated and wrote the overflow record; null before a
   /// step.
   const training::BoundProgram *recorder = nullptr;
@@ -111,6 +114,12 @@ struct Trainer::Impl {
   Status recomputeNarrowCopiesFor(const training::BoundProgram &reader);
   /// Records an update by `program`.
   void noteUpdate(const training::BoundProgram &program);
+  /// Returns `usual`, or the same part for the size of `batch`, from its model
+  /// if there is one.
+  Result<training::BoundProgram *>
+  forSize(training::BoundProgram &usual, TrainingPart part,
+          std::span<const Buffer> batch,
+          const std::map<int64_t, ModelSource> &models);
   Status runForward(training::BoundProgram &program,
                     std::span<const Buffer> batch);
   /// Allocates a pending step, with copies of the batch's host buffers, and of

@@ -222,7 +222,13 @@ public:
   /// device memory, copied by the step) and updates the parameters; with
   /// gradient accumulation only for the last batch of each window. A device
   /// buffer must not change until stream() has passed.
-  Status step(std::span<const Buffer> batch);
+  ///
+  /// A batch of another size (the last of an epoch) compiles another step of
+  /// the same state, if there is one rank and the model's batch is not fixed;
+  /// `models` has the models for other sizes of a model that computes its own
+  /// gradients.
+  Status step(std::span<const Buffer> batch,
+              const std::map<int64_t, ModelSource> &models = {});
 
   /// Stream of the steps; null if they run in host memory. A host with batches
   /// in device memory makes it wait for their producers.
@@ -230,7 +236,8 @@ public:
 
   /// First half of a step: computes loss, outputs and gradients, which stay on
   /// the device.
-  Status forwardBackward(std::span<const Buffer> batch);
+  Status forwardBackward(std::span<const Buffer> batch,
+                         const std::map<int64_t, ModelSource> &models = {});
   /// Second half of a step: check, clipping, update and the new loss scale.
   Status apply();
   /// Returns the gradients of forwardBackward() before apply(), with

@@ -89,8 +89,7 @@ std::vector<std::pair<std::string, std::string>> Training::layers() const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-void Training::runOn(const nb::args &batch,
-                     Status (Trainer::*run)(std::span<const Buffer>)) {
+void Training::runOn(const nb::args &batch, Run run) {
   std::span<const ProgramValue> types = trainer->batchTypes();
   auto onGpu = [&](nb::handle array) { return gpu && placeOf(array).onGpu; };
   auto first = std::find_if(batch.begin(), batch.end(), onGpu);
@@ -118,7 +117,7 @@ void Training::runOn(const nb::args &batch,
     GilRelease release;
     if (stream)
       watch->check(trainer->stream()->waitFor(*stream));
-    watch->check(((*trainer).*run)(buffers));
+    watch->check(((*trainer).*run)(buffers, models));
     if (stream) {
       watch->check(stream->waitFor(*trainer->stream()));
       gpu->keep(*stream, std::move(held));
@@ -327,6 +326,7 @@ void python::addTraining(nb::module_ &module) {
       .def_prop_ro("arguments", &Training::arguments)
       .def_prop_ro("layers", &Training::layers)
       .def("weight_choices", &Training::weightChoices, nb::arg("trained"))
+      .def("add_model", &Training::addModel, nb::arg("size"), nb::arg("model"))
       .def("step", &Training::step)
       .def("forward_backward", &Training::forwardBackward)
       .def("apply", &Training::apply)

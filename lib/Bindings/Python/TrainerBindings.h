@@ -46,6 +46,10 @@ public:
   std::vector<std::pair<std::string, std::string>>
   weightChoices(bool trained) const;
 
+  /// Adds the model for batches of another size.
+  void addModel(int64_t size, const ModelSource &model) {
+    models.insert_or_assign(size, model);
+  }
   /// A batch has an array for each of batchTypes(). GPU arrays are read in
   /// order of the caller's stream, which then waits for the step.
   void step(const nanobind::args &batch);
@@ -77,14 +81,16 @@ public:
 
 private:
   /// Calls `run` with the batch, without the GIL.
-  void runOn(const nanobind::args &batch,
-             Status (Trainer::*run)(std::span<const Buffer>));
+  using Run = Status (Trainer::*)(std::span<const Buffer>,
+                                  const std::map<int64_t, ModelSource> &);
+  void runOn(const nanobind::args &batch, Run run);
   nanobind::dict toArrays(std::vector<NamedTensor> tensors, Framework framework,
                           size_t suffix = 0) const;
 
   std::shared_ptr<Gpu> gpu;
   std::shared_ptr<CompileMonitor> watch;
   std::unique_ptr<Trainer> trainer;
+  std::map<int64_t, ModelSource> models;
 };
 
 /// Adds Training and its options to the extension.
