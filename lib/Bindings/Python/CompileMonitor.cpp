@@ -43,12 +43,12 @@ void CompileMonitor::issue() {
   }
   if (heard.empty())
     return;
-  nb::object category =
-      nb::module_::import_("mpc._errors").attr("ModelWarning");
-  nb::object printable = nb::module_::import_("mpc._text").attr("printable");
+  nb::module_ errors = nb::module_::import_("mpc._errors");
+  nb::object category = errors.attr("ModelWarning");
+  nb::object message = errors.attr("message");
   for (const std::string &text : heard)
-    if (PyErr_WarnFormat(category.ptr(), 1, "%U",
-                         printable(toStr(text)).ptr()) < 0)
+    if (PyErr_WarnFormat(category.ptr(), 1, "%U", message(toStr(text)).ptr()) <
+        0)
       throw nb::python_error();
 }
 

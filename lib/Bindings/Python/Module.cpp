@@ -25,6 +25,11 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
+static std::string dtypeOf(const ModelInput &input) {
+  return input.element ? std::string(elementTypeName(*input.element))
+                       : std::string();
+}
+
 /// Creates a device by name: "cpu", "cuda", "cuda:1" or "null".
 static Device makeDevice(const std::string &name, int threads) {
   GilRelease release;
@@ -79,9 +84,17 @@ NB_MODULE(_mpc, module) {
       .def_ro("name", &ModelInput::name)
       .def_ro("shape", &ModelInput::shape)
       .def_ro("symbols", &ModelInput::symbols)
-      .def_prop_ro("dtype", [](const ModelInput &input) {
-        return input.element ? std::string(elementTypeName(*input.element))
-                             : std::string();
+      .def_prop_ro("dtype", &dtypeOf)
+      .def("__repr__", [](const ModelInput &input) {
+        std::string text = "<mpc.Input " + input.name + ": " + dtypeOf(input);
+        for (size_t i = 0; i < input.shape.size(); ++i) {
+          bool isFixed = input.shape[i] >= 0;
+          text += i ? ", " : "[";
+          text += isFixed                    ? std::to_string(input.shape[i])
+                  : input.symbols[i].empty() ? "?"
+                                             : input.symbols[i];
+        }
+        return text + (input.shape.empty() ? "[]>" : "]>");
       });
 
   nb::class_<SpecialisationCounts>(module, "Counts")

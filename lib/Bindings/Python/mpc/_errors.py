@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,6 +61,22 @@ _BY_CODE = {"invalid_argument": InvalidArgument, "not_found": NotFound, "unavail
             "resource_exhausted": ResourceExhausted, "internal": Internal}
 
 
+# Flags of the program mpc in the compiler's messages, and what they are in Python.
+_KEYWORDS = [
+    (r"--dim ([^\s=']+)=(\d+)", r'dims={"\1": \2}'),
+    (r"--dim or --batch", "dims= or batch="),
+    (r"--set ([^\s=']+)=([\w.]+)", r'overrides={"\1": "\2"}'),
+]
+
+
+def message(text: str) -> str:
+    """A message of the compiler, which may contain names from files, with keyword arguments of this package
+    in place of flags of the program mpc."""
+    for flag, keyword in _KEYWORDS:
+        text = re.sub(flag, keyword, text)
+    return printable(text)
+
+
 def make(code: str, where: str, text: str, notes: Sequence[str]) -> Error:
-    """Creates the exception for a status code of the C++ API, whose texts may contain names from files."""
-    return _BY_CODE[code](printable(where), printable(text), [printable(note) for note in notes])
+    """Creates the exception for a status code of the C++ API."""
+    return _BY_CODE[code](printable(where), message(text), [message(note) for note in notes])
