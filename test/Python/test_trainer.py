@@ -246,8 +246,8 @@ def test_wrong_batches_are_errors(batches):
         trainer.step(x)
     with pytest.raises(mpc.InvalidArgument, match=r"is f64\[16,1,8,8\], but the model takes f32\[16,1,8,8\]"):
         trainer.step(x.astype(np.float64), y)
-    with pytest.raises(mpc.InvalidArgument, match=r"f32\[15,1,8,8\]"):
-        trainer.step(x[:15], y[:15])
+    with pytest.raises(mpc.InvalidArgument, match=r"\[16\], but the model takes i\d+\[15\]"):
+        trainer.step(x[:15], y)
     with pytest.raises(mpc.InvalidArgument, match="is missing in the state of the model"):
         trainer.load_state_dict({"model": {}})
     kept = trainer.state_dict()

@@ -11,6 +11,7 @@
 
 #include "mpc/JIT/CompileFile.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nb = nanobind;
@@ -37,6 +38,10 @@ void CompiledFunction::save(
     GilRelease release;
     CompileOptions choices = options;
     choices.specialisations = sets;
+    for (const auto &[argument, shape] : shapes())
+      if (std::ranges::find(declared, argument, &ModelInput::name) !=
+          declared.end())
+        choices.inputShapes[argument] = shape;
     watch->valueOf(compileToFile(model->source(), path, targets, choices));
   }
   watch->issue();

@@ -27,7 +27,7 @@ public:
 
   SpecialisationCounts counts() const override { return model->counts(); }
   /// Compiles the model for `targets` and each set of extents in `sets`, and
-  /// writes it to a file.
+  /// writes it to a file. Other extents are those of the last used program.
   void save(const std::string &path, const std::vector<std::string> &targets,
             const std::vector<std::map<std::string, int64_t>> &sets);
 

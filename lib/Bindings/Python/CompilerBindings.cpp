@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ArrayConversion.h"
 #include "CompiledFunction.h"
 #include "DecoderBindings.h"
 #include "Errors.h"
@@ -19,22 +20,80 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+#include <utility>
 
 namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// Creates a source that owns the bytes.
-static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
-  auto *keeper = new nb::bytes(std::move(bytes));
-  std::span<const char> data(static_cast<const char *>(keeper->data()),
-                             keeper->size());
-  std::shared_ptr<const void> owner(keeper, [](nb::bytes *kept) {
+/// Shares an object with owners that may not hold the GIL.
+template <typename T> static std::shared_ptr<T> share(T object) {
+  return std::shared_ptr<T>(new T(std::move(object)), [](T *kept) {
     GilAcquire lock;
     delete kept;
   });
-  return ModelSource::fromBytes(name, {std::as_bytes(data), owner});
+}
+
+static SourceBytes sourceBytes(nb::bytes bytes) {
+  std::shared_ptr<nb::bytes> owner = share(std::move(bytes));
+  std::span<const char> data(static_cast<const char *>(owner->data()),
+                             owner->size());
+  return {std::as_bytes(data), owner};
+}
+
+/// Creates a source that owns the bytes.
+static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
+  return ModelSource::fromBytes(name, sourceBytes(std::move(bytes)));
+}
+
+/// Name, element type, shape and symbols of an input.
+using InputTuple = std::tuple<std::string, std::string, std::vector<int64_t>,
+                              std::vector<std::string>>;
+
+/// Creates a source whose text `write` returns for a dictionary of shapes, or
+/// the text of an error; `weights` are the arrays of its external constants.
+static ModelSource makeShapedSource(const std::string &name,
+                                    const std::vector<InputTuple> &inputs,
+                                    nb::callable write,
+                                    const nb::dict &weights) {
+  std::vector<ModelInput> declared;
+  declared.reserve(inputs.size());
+  for (const auto &[input, element, shape, symbols] : inputs)
+    declared.push_back({input, parseElementType(element), shape, symbols});
+  auto buffers = std::make_shared<NamedBuffers>();
+  for (auto [key, array] : weights) {
+    auto weight = nb::cast<std::string>(key);
+    buffers->emplace(weight, toBuffer(array, weight));
+  }
+  auto external = [buffers](const std::string &weight) -> Result<SourceBytes> {
+    auto found = buffers->find(weight);
+    if (found == buffers->end())
+      return Status(StatusCode::NotFound, weight, "is not among the weights");
+    const Buffer &buffer = found->second;
+    std::span<const char> data(static_cast<const char *>(buffer.data()),
+                               buffer.size());
+    return SourceBytes{std::as_bytes(data), buffers};
+  };
+  auto text = [name, call = share(std::move(write))](
+                  const InputShapes &shapes) -> Result<SourceBytes> {
+    GilAcquire lock;
+    try {
+      nb::object made = (*call)(shapes);
+      if (nb::isinstance<nb::bytes>(made))
+        return sourceBytes(nb::cast<nb::bytes>(made));
+      return Status(StatusCode::InvalidArgument, name,
+                    nb::cast<std::string>(made));
+    } catch (nb::python_error &error) {
+      return Status(StatusCode::Internal, name, error.what());
+    }
+  };
+  return ModelSource::fromShapes(name, std::move(declared), std::move(text),
+                                 std::move(external));
 }
 
 static void addPolicies(nb::module_ &module) {
@@ -82,6 +141,8 @@ void python::addCompiler(nb::module_ &module) {
       "source_file", [](const std::string &path) { return ModelSource(path); },
       nb::arg("path"));
   module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
+  module.def("source_shaped", &makeShapedSource, nb::arg("name"),
+             nb::arg("inputs"), nb::arg("write"), nb::arg("weights"));
 
   addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")

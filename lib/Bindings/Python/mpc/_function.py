@@ -17,7 +17,7 @@ from . import _mpc, _program
 from ._errors import InvalidArgument, Unavailable
 from ._policy import Policy, PolicyLike, as_policy, for_target
 from ._reports import CheckReport, Explanation
-from ._source import source
+from ._source import exported, source
 
 # Devices and engines by name and threads; the Gpu of a device is shared by all calls on it.
 _devices: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Gpu | None]] = {}
@@ -101,23 +101,36 @@ class _LoadedFile:
     is_file: bool = True
 
 
+@dataclass(frozen=True)
+class _Text:
+    """An exported module's text for some shapes."""
+    name: str
+    text: bytes
+    is_file: bool = False
+
+    def read(self) -> bytes:
+        return self.text
+
+
 class Function:
     """A model as a function of arrays.
 
     Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with DLPack
     or the buffer protocol, of the model's types. Contiguous arrays are used without a copy; results are
-    new arrays of the inputs' framework, one or a tuple of several. With arrays on the function's GPU the
-    results are there too: the run is asynchronous, on the current stream of PyTorch or CuPy. New shapes
-    are compiled (tens of milliseconds to seconds, cancelled by Ctrl-C). Every member releases the GIL
-    while it compiles or runs, and is thread-safe.
+    new arrays of the inputs' framework, one or a tuple of several, and of a torch module in the structure
+    that its forward() returns. With arrays on the function's GPU the results are there too: the run is
+    asynchronous, on the current stream of PyTorch or CuPy. New shapes are compiled (tens of milliseconds
+    to seconds, cancelled by Ctrl-C). Every member releases the GIL while it compiles or runs, and is
+    thread-safe.
 
     Raises `mpc.InvalidArgument` if an input is missing or has another type, and what a compile raises.
     """
 
     def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource | _LoadedFile,
-                 flags: Sequence[str]):
-        # `flags` are the equivalent flags of the program mpc.
+                 flags: Sequence[str], exported: Any = None):
+        # `flags` are the equivalent flags of the program mpc; `exported` is the program of a torch module.
         self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
+        self._exported = exported
         release_at_exit(self)
 
     def _release(self) -> None:
@@ -135,16 +148,24 @@ class Function:
                               "mpc.load() that where it runs, or compile there")
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        return self._made(*arrays, **named)
+        if self._exported is None:
+            return self._made(*arrays, **named)
+        arrays, named = self._exported.arguments(arrays, named)
+        return self._exported.result(self._made(*arrays, **named))
+
+    def _tensors(self, arrays: Any, named: Any) -> Any:
+        return (arrays, named) if self._exported is None else self._exported.arguments(arrays, named)
 
     def compile(self, *arrays: Any, **named: Any) -> Function:
         """Compiles for arrays of these shapes without running; returns itself."""
+        arrays, named = self._tensors(arrays, named)
         self._made.prepare(*arrays, **named)
         return self
 
     def bench(self, *arrays: Any, seconds: float = 1.0, **named: Any) -> dict[str, float]:
         """Times runs on these arrays in ms, without Python's call overhead: `median`, `least` and the number
         of consecutive `runs` in about `seconds`."""
+        arrays, named = self._tensors(arrays, named)
         times = self._made.time(seconds, *arrays, **named)
         return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
 
@@ -165,6 +186,7 @@ class Function:
         if given:
             self.compile(*arrays, **named)
         flags = [*self._flags, *([] if errors else self._dims())]
+        model = self._static(given)
 
         def explained(how: Callable[[list[str]], Any]) -> Any:
             if not errors:
@@ -172,17 +194,30 @@ class Function:
             with _program.arrays_file(given) as file:
                 return how([*flags, f"--inputs={file}"])
 
-        return Explanation(explained(lambda found: _program.run("explain", self._model, found)),
-                           lambda path: explained(lambda found: _program.write_page("explain", self._model, found, path)))
+        return Explanation(explained(lambda found: _program.run("explain", model, found)),
+                           lambda path: explained(lambda found: _program.write_page("explain", model, found, path)))
+
+    def _static(self, given: Mapping[str, Any]) -> Any:
+        """The model for the program mpc: of an exported module the text for the shapes of these arrays, by
+        default of the last compile."""
+        if self._exported is None:
+            return self._model
+        shapes = {name: list(getattr(array, "shape", ())) for name, array in given.items()} or dict(self._made.shapes)
+        if not shapes:
+            raise InvalidArgument(self._model.name, "was not compiled for any shapes yet; give arrays")
+        return _Text(self._model.name, self._exported.whole_text(shapes))
 
     def _named(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        arrays, named = self._tensors(arrays, named)
         inputs = [value.name for value in self._made.inputs]
         if len(arrays) > len(inputs):
             raise InvalidArgument(self._model.name, f"takes {len(inputs)} inputs, not {len(arrays)}")
         return {**dict(zip(inputs, arrays)), **named}
 
     def _dims(self) -> list[str]:
-        """Flags for the symbolic extents of the last compile."""
+        """Flags for the symbolic extents of the last compile; an exported module's text has none."""
+        if self._exported is not None:
+            return []
         shapes, flags = dict(self._made.shapes), []
         for value in self._made.inputs:
             for extent, symbol, found in zip(value.shape, value.symbols, shapes.get(value.name, ())):
@@ -201,14 +236,16 @@ class Function:
         given = self._named(arrays, named)
         flags = [*self._flags, *(["--per-op"] if per_op else []), *([] if given else self._dims())]
         with _program.arrays_file(given) as file:
-            return CheckReport(_program.run("check", self._model, [*flags, *(["--inputs", file] if given else [])]))
+            return CheckReport(_program.run("check", self._static(given),
+                                            [*flags, *(["--inputs", file] if given else [])]))
 
     def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
              dims: Iterable[Mapping[str, int]] = ()) -> None:
         """Writes an .mpcx file for `mpc.load`, `mpc run` and C++ hosts.
 
         `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, one set per
-        specialization in the file.
+        specialization in the file, as in `[{"batch": 1}, {"batch": 8}]`. Other dimensions are those of the
+        last compile.
         """
         if isinstance(self._made, _mpc.LoadedFunction):
             raise InvalidArgument(self._model.name, "was loaded from a file; copy that file")
@@ -291,17 +328,20 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
             threads: int = 0, max_memory: int = 0, dump_dir: str | os.PathLike[str] = "",
-            cache: bool = True) -> Function:
+            cache: bool = True, dynamic_shapes: Any = None, **named: Any) -> Function:
     """Compiles a model to a function of arrays.
 
     `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a `torch.nn.Module`,
-    a program of `torch.export` or a JAX function; the last three are traced on `example`, which is
-    optional for an exported program. Given an `example`, compiles for its shapes now, else at the first
-    call.
+    a program of `torch.export` or a JAX function. Given an `example`, by position or by the inputs' names,
+    compiles for its shapes now, else at the first call.
+
+    A module is exported by `torch.export` on its example, in inference mode; a JAX function is traced. The
+    first dimension of a module's tensors is open unless its code fixes it; `dynamic_shapes`, as for
+    `torch.export.export`, opens others: `{"input_ids": {1: torch.export.Dim("length")}}`.
 
     `policy`: an `mpc.Policy` or its constructor's argument: a built-in policy's name, a path that ends in
     .json, or "auto" for the best of the device; None: that of `with mpc.policy(...)`, else the global
-    one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers or
+    one, which is "float32" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers or
     names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu", "cuda" or "cuda:N"; None: the GPU of the
     example, else the CPU. `dims`, `batch`: extents of symbolic dimensions. `buckets`: extents that calls
     with host arrays are padded to. `rounding`: "strict" executes every cast, "relaxed" may drop one that
@@ -314,20 +354,21 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     """
     if max_memory < 0:
         raise InvalidArgument("max_memory", f"is {max_memory}, expected at least 0")
-    device = device or device_of(example)
+    device = device or device_of((*example, *named.values()))
     _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
     _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
-    read = source(model, example)
+    program = exported(model, example, named, dynamic_shapes)
+    read = program.source() if program else source(model, example)
     flags = [f"--policy={options.policy}", f"--device={device or 'cpu'}", f"--rounding={rounding}",
              *(f"--set={key}={kind}" for key, kind in options.sets),
-             *(f"--dim={name}={extent}" for name, extent in options.dims.items()),
-             *([f"--batch={batch}"] if batch else []), *([f"--threads={threads}"] if threads else [])]
+             *([] if program else [f"--dim={name}={extent}" for name, extent in options.dims.items()]),
+             *([f"--batch={batch}"] if batch and not program else []), *([f"--threads={threads}"] if threads else [])]
     _, gpu = _device(device, threads)
-    function = Function(_mpc.CompiledFunction(engine, gpu, read, options), chosen, read, flags)
-    return function.compile(*example) if example else function
+    function = Function(_mpc.CompiledFunction(engine, gpu, read, options), chosen, read, flags, program)
+    return function.compile(*example, **named) if example or named else function
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None, threads: int = 0) -> Function:

@@ -6,6 +6,7 @@ Sizes are those of a call: a graph with symbolic sizes is propagated again for e
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
@@ -128,10 +129,14 @@ def layer_of(node: Node) -> str:
     return "/".join(re.findall(r"\w+", path))
 
 
-def why_not(node: Node, device: torch.device = HOST) -> str | None:
-    """The reason why a node cannot be lowered on `device`; None if it can."""
+def _traced(node: Node) -> Any:
+    return node.meta.get("val")
+
+
+def why_not(node: Node, device: torch.device = HOST, fake: Callable[[Node], Any] = _traced) -> str | None:
+    """The reason why a node cannot be lowered on `device`; None if it can. `fake` as for lower_node()."""
     def read(other: Node) -> Any:
-        value = other.meta.get("val")
+        value = fake(other)
         # Tensors of a module are moved once.
         place = value.device if other.op == "get_attr" and isinstance(value, torch.Tensor) else device
         if isinstance(value, (tuple, list)):
@@ -141,7 +146,7 @@ def why_not(node: Node, device: torch.device = HOST) -> str | None:
         return _stand_in(value, place)
 
     try:
-        lower_node(Builder(device), node, lambda other: other.meta.get("val"), read)
+        lower_node(Builder(device), node, fake, read)
     except Unsupported as reason:
         return str(reason)
     return None
@@ -175,7 +180,7 @@ def is_symbolic(graph: torch.fx.Graph) -> bool:
     return any(symbolic(node.meta.get("val")) for node in graph.nodes)
 
 
-class _Propagate(Interpreter):
+class Propagate(Interpreter):
     """Runs a graph on fake tensors and records the result of every node."""
 
     def __init__(self, module: GraphModule):
@@ -193,7 +198,7 @@ def values_of(module: GraphModule, arguments: Sequence[Any]) -> dict[Node, Any]:
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
         fake = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in arguments]
-        runner = _Propagate(module)
+        runner = Propagate(module)
         runner.run(*fake)
     return runner.values
 
@@ -267,6 +272,12 @@ def _memory(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[
     return Memory(b.reshape(made, (math.prod(made.shape),)), start, tuple(size_of(s) for s in value.stride()), offset)
 
 
+def attributes(role: str, name: str, alias: int | None = None) -> str:
+    """Attributes of an argument, or of a result that may alias one."""
+    replaced = "" if alias is None else f", mpc.alias = {alias} : i64"
+    return f"{{mpc.role = #mpc.role<{role}>, mpc.name = {json.dumps(name)}{replaced}}}"
+
+
 def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
     return tensor if order is None else tensor.permute(order)
 
@@ -283,12 +294,12 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
         if order is not None:
             kind = Type(tuple(kind.shape[i] for i in order), kind.element)
         env[node] = Value("%" + name, kind)
-        signature.append(f'%{name}: {kind} {{mpc.role = #mpc.role<input>, mpc.name = "{name}"}}')
+        signature.append(f"%{name}: {kind} {attributes('input', name)}")
         if order is not None:
             env[node] = b.transpose(env[node], [order.index(i) for i in range(len(order))])
         return order
 
-    attributes = [node for node in module.graph.nodes if node.op == "get_attr"]
+    tensors = [node for node in module.graph.nodes if node.op == "get_attr"]
     for node in module.graph.nodes:
         if node.op != "placeholder":
             continue
@@ -299,7 +310,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
             env[node] = _stand_in(values[node], device)
         elif any(user.op != "output" for user in node.users):
             arguments.append((places[node], take(node, values[node])))
-    for node in attributes:
+    for node in tensors:
         constant = operator.attrgetter(node.target)(module).to(device)
         constants.append(_in_memory(constant, take(node, constant)))
     for node in module.graph.nodes:
@@ -312,7 +323,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
     results = [_result(b, part, values, env, places, returned) for part in _outputs(module)]
     if not arguments and not constants and returned:
         raise Unsupported("a graph without tensor inputs")
-    types = ", ".join(f'{v.type} {{mpc.role = #mpc.role<output>, mpc.name = "r{i}"}}' for i, v in enumerate(returned))
+    types = ", ".join(f"{v.type} {attributes('output', f'r{i}')}" for i, v in enumerate(returned))
     text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
                       f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",
                       "}", ""])

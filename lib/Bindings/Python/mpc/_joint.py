@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import json
 import math
 import operator
 import re
@@ -28,12 +27,15 @@ from torch.utils import _pytree as pytree
 from ._aten import Builder, Type, Unsupported, Value
 from ._aten.builder import number
 from ._errors import InvalidArgument, Unavailable
-from ._graph import layer_of, lower_node, type_of
+from ._exported import take_apart
+from ._graph import attributes, layer_of, lower_node, type_of
 from .torch import _forget_results, _place, decompositions
 
 _aten = torch.ops.aten
 _F = torch.nn.functional
 COTANGENT = "output.cotangent"
+# Names of the labels of a loss that is a function, and of its result.
+LABELS, LOSS = "labels", "loss"
 
 # ===----------------------------------------------------------------------=== #
 # Tracing
@@ -82,10 +84,11 @@ def resized(example: Sequence[Any], size: int) -> tuple[Any, ...]:
 
 
 def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout: Mapping[str, float], training: bool,
-          statistics: Sequence[str] = ()) -> Joint:
+          statistics: Sequence[str] = (), loss: Callable[..., Any] | None = None) -> Joint:
     """Traces the module in its parts' modes, or in inference mode.
 
-    `output` names the output to compare, empty: the only one; `dropout` has probabilities for dropouts,
+    `output` names the output to compare, empty: the only one; with `loss`, a function of the module's
+    result and the labels, which are the last of `example`, that of the loss. `dropout` has probabilities for dropouts,
     and for other submodules after which one is inserted. In inference `statistics` are the buffers that
     training updates. Raises InvalidArgument if PyTorch or mpc cannot.
     """
@@ -94,7 +97,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
     except ImportError:
         raise Unavailable("training of a torch.nn.Module", "needs PyTorch 2.9 or newer, which this is not: "
                           f"{torch.__version__}") from None
-    flat = _Flat(module, output)
+    flat = _Flat(module, output, loss)
     # Row-major: mpc determines storage, and ops on strides have no lowering.
     arguments = [_row_major(torch.as_tensor(array)) for array in (*flat.tensors.values(), *example)]
     rules = {op: rule for op, rule in decompositions().items() if op is not _aten.native_dropout_backward.default}
@@ -110,7 +113,8 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
             raise
         except Exception as error:  # pylint: disable=broad-exception-caught
             raise InvalidArgument(f"module {type(module).__name__}", _why(error)) from error
-    return _Writer(flat, made.graph_module, _names(module, len(example)), statistics).write(training)
+    names = _names(module, len(example) - 1) + [LABELS] if loss else _names(module, len(example))
+    return _Writer(flat, made.graph_module, names, statistics).write(training)
 
 
 def _row_major(tensor: torch.Tensor) -> torch.Tensor:
@@ -140,12 +144,12 @@ def _names(module: torch.nn.Module, count: int) -> list[str]:
 
 
 class _Flat(torch.nn.Module):
-    """A module as a function of its tensors and inputs that returns the compared output."""
+    """A module as a function of its tensors and inputs that returns the compared output, or the loss."""
 
-    def __init__(self, module: torch.nn.Module, output: str):
+    def __init__(self, module: torch.nn.Module, output: str, loss: Callable[..., Any] | None):
         super().__init__()
         # In a tuple, so that its tensors are arguments instead of submodule state.
-        self._of, self._wanted = (module,), output
+        self._of, self._wanted, self._loss = (module,), output, (loss,)
         self.tensors = tensors_of(module)
         self.output = output
 
@@ -154,14 +158,29 @@ class _Flat(torch.nn.Module):
         given = dict(zip(self.tensors, arrays))
         used = {name: _hooked(self.tensors[name], array) for name, array in given.items()}
         with stateless._reparametrize_module(module, used, tie_weights=True):
-            result = module(*arrays[count:])
+            inputs, labels = arrays[count:], ()
+            if self._loss[0] is not None:
+                inputs, labels = inputs[:-1], inputs[-1:]
+            result = module(*inputs)
+            if self._loss[0] is not None:
+                result = self._scalar(self._loss[0](result, *labels))
             # A reassigned buffer counts as updated.
             for name, buffer in module.named_buffers():
                 if name in used and buffer is not used[name]:
                     given[name].copy_(buffer)
         return self._judged(result)
 
+    @staticmethod
+    def _scalar(loss: Any) -> torch.Tensor:
+        if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
+            what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise InvalidArgument("loss", f"is a function that returns {what}, not a scalar tensor; take the mean")
+        return loss.float()
+
     def _judged(self, result: Any) -> torch.Tensor:
+        if self._loss[0] is not None:
+            self.output = LOSS
+            return result
         found = [(".".join(re.findall(r"\w+", pytree.keystr(path))) or "output", leaf)
                  for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
         names = [name for name, _ in found]
@@ -299,6 +318,22 @@ def _recurrent_steps() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(enabled)
 
 
+def export_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> None:
+    """Writes the module in inference mode as ONNX, with a free batch."""
+    example = tuple(torch.as_tensor(array) for array in example)
+    rows = example[0].shape[:1]
+    with _mode(module, training=False), torch.no_grad(), warnings.catch_warnings(), open(path, "wb") as file:
+        warnings.simplefilter("ignore")
+        results: list[tuple[str, torch.Tensor]] = []
+        take_apart(module(*example), (), results)
+        given = list(zip(_names(module, len(example)), example))
+        # This exporter needs no package but torch.
+        torch.onnx.export(module, example, file, dynamo=False, opset_version=18,
+                          input_names=[name for name, _ in given], output_names=[name for name, _ in results],
+                          dynamic_axes={name: {0: "batch"} for name, array in [*given, *results]
+                                        if array.shape[:1] == rows})
+
+
 def modes_that_differ(module: torch.nn.Module) -> list[str]:
     """Parts that behave differently in training, of a module in inference mode."""
     if module.training:
@@ -420,12 +455,6 @@ class _Draws:
 # ===----------------------------------------------------------------------=== #
 
 
-def _attributes(role: str, name: str, alias: int | None = None) -> str:
-    """Attributes of an argument, or of a result that may alias one."""
-    replaced = "" if alias is None else f", mpc.alias = {alias} : i64"
-    return f"{{mpc.role = #mpc.role<{role}>, mpc.name = {json.dumps(name)}{replaced}}}"
-
-
 class _Writer:
     """Emits a joint graph as a function with roles."""
 
@@ -492,14 +521,14 @@ class _Writer:
         if training:
             made = self._value(roles["judged"])
             self._argument(Value("%cotangent", made.type), "input", COTANGENT)
-        results = [f"{v.type} {_attributes(role, name, place)}" for v, role, name, place in returned]
+        results = [f"{v.type} {attributes(role, name, place)}" for v, role, name, place in returned]
         joint.text = "\n".join([f"func.func @main({', '.join(self._signature)}) -> ({', '.join(results)}) {{",
                                 *b.lines, f"  return {', '.join(v.name for v, *_ in returned)} : "
                                 f"{', '.join(str(v.type) for v, *_ in returned)}", "}", ""])
         return joint
 
     def _argument(self, value: Value, role: str, name: str) -> None:
-        self._signature.append(f"{value.name}: {value.type} {_attributes(role, name)}")
+        self._signature.append(f"{value.name}: {value.type} {attributes(role, name)}")
 
     def _arguments(self, names: Sequence[str]) -> dict[str, int]:
         """All tensors and inputs, whether or not they are used."""

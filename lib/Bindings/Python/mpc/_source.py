@@ -3,19 +3,36 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _mpc
 from ._errors import InvalidArgument
 
 
+def exported(model: Any, example: Sequence[Any], named: Mapping[str, Any], dynamic_shapes: Any) -> Any:
+    """A torch module or exported program as an `_exported.Exported`; None for other models."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        if not example and not named:
+            need((), "a torch.nn.Module")
+        from . import _exported
+
+        return _exported.trace(model, example, named, dynamic_shapes)
+    if dynamic_shapes is not None:
+        raise InvalidArgument("dynamic_shapes", "are those of a torch.nn.Module that mpc.compile exports; others have "
+                              "dynamic dimensions of their own")
+    if torch is not None and isinstance(model, torch.export.ExportedProgram):
+        from . import _exported
+
+        return _exported.Exported("exported.mlir", model)
+    return None
+
+
 def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
-    """Returns a source for a path, ONNX bytes, `.mlir` text, a torch module or exported program, or a JAX
-    function."""
+    """Returns a source for a path, ONNX bytes, `.mlir` text or a JAX function."""
     if isinstance(model, _mpc.ModelSource):
         return model
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -24,11 +41,6 @@ def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
         return _mpc.source_bytes("text.mlir", model.encode())
     if isinstance(model, (str, os.PathLike)):
         return _mpc.source_file(os.fspath(model))
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module):
-        return _mpc.source_bytes(f"{type(model).__name__}.onnx", export_torch(torch, model, example))
-    if torch is not None and isinstance(model, torch.export.ExportedProgram):
-        return _mpc.source_bytes("exported.onnx", export_program(torch, model, example))
     if callable(model) and "jax" in sys.modules:
         return _mpc.source_bytes(f"{getattr(model, '__name__', 'function')}.mlir", _trace_jax(model, example))
     raise InvalidArgument("model", f"is a {type(model).__name__}, none of a path, ONNX bytes, .mlir text, "
@@ -46,37 +58,6 @@ def need(example: Sequence[Any], what: str) -> None:
     """Raises if there is no example to trace `what` on."""
     if not example:
         raise InvalidArgument("model", f"is {what}, which is traced: give an array for each of its inputs")
-
-
-def export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
-    """Exports the module to ONNX in inference mode."""
-    need(example, "a torch.nn.Module")
-    modes = {part: part.training for part in module.modules()}
-    try:
-        return trace_torch(torch, module.eval(), example)
-    finally:
-        for part, training in modes.items():
-            part.training = training
-
-
-def export_program(torch: Any, program: Any, example: Sequence[Any]) -> bytes:
-    """Exports a torch.export program to ONNX, by default on the example that it was exported with."""
-    arguments, named = program.example_inputs or ((), {})
-    if not example and named:
-        raise InvalidArgument("model", "was exported with named arguments; give an array for each of its inputs")
-    module = program.module()
-    # It has a fixed mode and refuses to change it.
-    module.train = module.eval = lambda *_: module
-    return trace_torch(torch, module, example or arguments)
-
-
-def trace_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
-    """Exports the module to ONNX in its current mode."""
-    buffer = io.BytesIO()
-    # The tracing exporter needs no package but torch.
-    with torch.no_grad():
-        torch.onnx.export(module, tuple(example), buffer, dynamo=False, opset_version=18)
-    return buffer.getvalue()
 
 
 def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:

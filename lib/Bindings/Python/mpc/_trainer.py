@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 from . import _communicator, _function, _mpc, _optimizer, _source, _training_models
@@ -23,7 +23,8 @@ class Trainer:
 
     - a path (.onnx, .mlir), ONNX bytes or text;
     - a `torch.nn.Module`, traced on `example` in the mode of each of its parts; `sync()` writes
-      parameters and updated buffers back. Its gradient is PyTorch's own (PyTorch 2.9 or newer); random
+      parameters and updated buffers back. Its `loss` may be a function of its result and the labels that
+      returns a scalar (`torch.nn.functional.cross_entropy`); `example` then ends with labels. Its gradient is PyTorch's own (PyTorch 2.9 or newer); random
       numbers come from mpc's generator;
     - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a batch,
       labels last. Its gradient is JAX's own. `loss` is ignored then.
@@ -45,7 +46,8 @@ class Trainer:
     Ctrl-C. Raises what `mpc.compile` does.
     """
 
-    def __init__(self, model: Any, *example: Any, loss: str = "softmax_cross_entropy", optimizer: str = "adam",
+    def __init__(self, model: Any, *example: Any, loss: str | Callable[..., Any] = "softmax_cross_entropy",
+                 optimizer: str = "adam",
                  optimizer_numbers: Mapping[str, float] | None = None, lr: float = 1e-3,
                  weight_decay: float | None = None, schedule: str = "constant", loss_scale: str = "",
                  clip_norm: float | None = None, clip_value: float | None = None, accumulate: int = 1,
@@ -57,7 +59,8 @@ class Trainer:
         group = _communicator.native(communicator)
         with _communicator.shared(group):
             training = _mpc.TrainingOptions()
-            _choose_loss(training.loss, loss)
+            if not callable(loss):
+                _choose_loss(training.loss, loss)
             _optimizer.choose_optimizer(training.optimizer, optimizer, optimizer_numbers or {})
             training.optimizer.weight_decay = weight_decay
             _choose_schedule(training.schedule, schedule, lr)
@@ -66,7 +69,8 @@ class Trainer:
             training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
             training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
             ranks = group.size if group is not None else 1
-            self._model = _training_models.read(model, example, batch and batch // ranks, training)
+            self._model = _training_models.read(model, example, batch and batch // ranks, training,
+                                                loss if callable(loss) else None)
             device = device or _function.device_of(example)
             self._model.adjust(training)
             self._options = training
@@ -86,6 +90,8 @@ class Trainer:
         self._statistics = [v.name for v in arguments if v.role == "statistics"]
         self._order = self._model.order(self._names)
         self._evaluations: dict[int, _mpc.ModelSource] = {}
+        # Sizes of batches that the step takes.
+        self._sizes = {self._made.batch_types[0].shape[0]} if ranks == 1 else None
 
     # ===------------------------------------------------------------------=== #
     # Steps
@@ -93,17 +99,19 @@ class Trainer:
 
     def step(self, *batch: Any) -> None:
         """Forward, backward and update on a batch: the inputs in order, then the labels, as arguments or as
-        one tuple or list. With `accumulate` only the last batch of a window updates.
+        one tuple or list. With `accumulate` only the last batch of a window updates. A batch of another
+        size, such as the last of an epoch, compiles another step of the same state, unless the model's
+        batch is fixed or several ranks share it.
 
         Arrays have the types of `batch_types`, in host memory or on the trainer's GPU; integer labels of
         other widths are converted. Asynchronous on a GPU; GPU arrays are read in order of the current
         stream of PyTorch or CuPy.
         """
-        self._made.step(*self._arrays(batch))
+        self._made.step(*self._sized(batch))
 
     def forward_backward(self, *batch: Any) -> None:
         """First half of a step: computes loss and gradients, which stay on the device."""
-        self._made.forward_backward(*self._arrays(batch))
+        self._made.forward_backward(*self._sized(batch))
 
     def apply(self) -> None:
         """Second half of a step: check, clipping, update and the new loss scale."""
@@ -125,6 +133,16 @@ class Trainer:
         types = self._made.batch_types
         if len(arrays) == len(types):
             arrays[-1] = _labels(arrays[-1], types[-1].dtype)
+        return arrays
+
+    def _sized(self, batch: Sequence[Any]) -> list[Any]:
+        """The arrays of a batch, which may be the smaller last one of an epoch."""
+        arrays = self._arrays(batch)
+        size = next(iter(getattr(arrays[0], "shape", ())), 0) if arrays else 0
+        if self._sizes is not None and size and size not in self._sizes:
+            if (source := self._model.resized(size)) is not None:
+                self._made.add_model(size, source)
+            self._sizes.add(size)
         return arrays
 
     def metrics(self) -> dict[str, Any]:
@@ -157,6 +175,7 @@ class Trainer:
         writer = _event_writer(tensorboard)
         history: list[dict[str, Any]] = []
         done = 0
+        self._made.metrics()  # Those of earlier steps.
         try:
             for epoch in range(epochs):
                 if done == steps:
@@ -320,7 +339,7 @@ class Trainer:
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Writes the trained model as ONNX: the given file with new weights, or the torch module, which is
-        synchronized. Raises `mpc.InvalidArgument` for other kinds of models."""
+        synchronized, with a free dimension "batch". Raises `mpc.InvalidArgument` for other kinds of models."""
         self.sync()
         self._model.export(self._made, os.fspath(path))
 

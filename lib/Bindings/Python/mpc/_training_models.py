@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _mpc, _source
@@ -48,6 +48,9 @@ class TrainedModel:
     def evaluation(self, size: int) -> _mpc.ModelSource | None:
         """The forward model for a batch size, for a model that computes its own gradients."""
 
+    def resized(self, size: int) -> _mpc.ModelSource | None:
+        """The model for batches of another size, for a model that was traced on an example."""
+
     def sync(self, weights: Mapping[str, Any]) -> Any:
         """Writes the weights back to the user's model."""
         return dict(weights)
@@ -56,11 +59,16 @@ class TrainedModel:
         made.export_onnx(path)
 
 
-def read(model: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions) -> TrainedModel:
-    """Reads the model of `mpc.Trainer`, with `part` examples per batch of this rank if given."""
+def read(model: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions,
+         loss: Callable[..., Any] | None) -> TrainedModel:
+    """Reads the model of `mpc.Trainer`, with `part` examples per batch of this rank if given; `loss` is the
+    loss of a torch module if it is a function."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        return TorchModule(model, example, part, training)
+        return TorchModule(model, example, part, training, loss)
+    if loss is not None:
+        raise InvalidArgument("loss", "is a function, which is that of a torch.nn.Module; other models take the name "
+                              "of a loss")
     if callable(model) and not isinstance(model, (str, bytes, os.PathLike)) and "jax" in sys.modules:
         return JaxLoss(model, example)
     if example:
@@ -78,8 +86,12 @@ class TorchModule(TrainedModel):
 
     framework = _mpc.Framework.PyTorch
 
-    def __init__(self, module: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions):
+    def __init__(self, module: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions,
+                 loss: Callable[..., Any] | None):
         _source.need(example, "a torch.nn.Module")
+        if loss is not None and len(example) < 2:
+            raise InvalidArgument("loss", "is a function, which is traced too: give an example of the labels after the "
+                                  "inputs")
         from . import _joint
 
         self._trace, self._module = _joint, module
@@ -88,12 +100,29 @@ class TorchModule(TrainedModel):
             warnings.warn(f"the module is in inference mode, in which it is trained: {', '.join(still[:5])} "
                           f"{'and others ' if len(still) > 5 else ''}work as in inference; module.train() changes that",
                           ModelWarning, stacklevel=4)
-        self._joint = _joint.trace(module, self._example, training.loss.output, training.dropout, training=True)
+        self._loss, self._dropout = loss, dict(training.dropout)
+        self._modes = {part: part.training for part in module.modules()}
+        self._output = training.loss.output
+        self._joint = self._trained(self._example)
         super().__init__(self._source(self._joint))
         tensors = _joint.tensors_of(module)
         # Copies: parts that are compiled later read them too, when the module may have changed.
         self.values = {name: tensor.detach().clone() for name, tensor in tensors.items()
                        if _joint.is_representable(tensor)}
+
+    def _trained(self, example: Sequence[Any]) -> Any:
+        return self._trace.trace(self._module, example, self._output, self._dropout, training=True, loss=self._loss)
+
+    def resized(self, size: int) -> _mpc.ModelSource:
+        # In the modes that the parts had when the training began.
+        modes = {part: part.training for part in self._module.modules()}
+        try:
+            for part, training in self._modes.items():
+                part.training = training
+            return self._source(self._trained(self._trace.resized(self._example, size)))
+        finally:
+            for part, training in modes.items():
+                part.training = training
 
     def _source(self, joint: Any) -> _mpc.ModelSource:
         return _mpc.source_bytes(f"{type(self._module).__name__}.mlir", joint.text.encode())
@@ -112,10 +141,12 @@ class TorchModule(TrainedModel):
         options.freeze = [*options.freeze, *(re.escape(name) for name in inputs if name not in joint.gradients)]
         options.gradients = [f"{name}={result}" for name, result in joint.gradients.items()]
         options.cotangent, options.loss.output = self._trace.COTANGENT, joint.output
+        if self._loss is not None:
+            options.loss.kind, options.loss.labels = "output", self._trace.LABELS
 
     def evaluation(self, size: int) -> _mpc.ModelSource:
         joint = self._trace.trace(self._module, self._trace.resized(self._example, size), self._joint.output, {},
-                                  training=False, statistics=self._joint.statistics)
+                                  training=False, statistics=self._joint.statistics, loss=self._loss)
         return self._source(joint)
 
     def order(self, parameters: Sequence[str]) -> list[str]:
@@ -134,11 +165,8 @@ class TorchModule(TrainedModel):
         return self._module
 
     def export(self, made: _mpc.Training, path: str) -> None:
-        import torch
-
-        # The module in inference mode.
-        with open(path, "wb") as file:
-            file.write(_source.export_torch(torch, self._module, self._example))
+        inputs = self._example if self._loss is None else self._example[:-1]
+        self._trace.export_onnx(self._module, inputs, path)
 
 
 # ===----------------------------------------------------------------------=== #
