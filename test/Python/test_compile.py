@@ -50,7 +50,7 @@ def test_overrides_keep_a_layer_wide(cnn):
 
 
 def test_auto_names_the_policy(dense):
-    assert mpc.compile(dense).policy in ("float32", "mixed_bfloat16", "mixed_float16")
+    assert mpc.compile(dense, policy="auto").policy in ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def test_inputs_say_what_is_the_callers(dense):

@@ -15,7 +15,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def _global():
     yield
-    mpc.set_global_policy("auto")
+    mpc.set_global_policy("float32")
 
 
 def test_a_policy_is_pickled_and_copied():
@@ -95,19 +95,19 @@ def test_a_policy_object_replaces_a_name(cnn):
 
 
 def test_the_global_policy_and_a_context(dense):
-    assert mpc.global_policy() == "auto"
-    mpc.set_global_policy("float32")
-    assert mpc.compile(dense).policy == "float32"
+    assert mpc.compile(dense).policy == mpc.global_policy() == "float32"
+    mpc.set_global_policy("mixed_float16")
+    assert mpc.compile(dense).policy == "mixed_float16"
     with mpc.policy("mixed_bfloat16") as outer:
         assert mpc.compile(dense).policy is outer
         with mpc.policy("mixed_float16"):
             assert mpc.compile(dense).policy == mpc.global_policy() == "mixed_float16"
             assert mpc.compile(dense, policy="float32").policy == "float32"
         assert mpc.global_policy() == "mixed_bfloat16"
-    assert mpc.global_policy() == "float32"
+    assert mpc.global_policy() == "mixed_float16"
     with pytest.raises(RuntimeError), mpc.policy("mixed_bfloat16"):
         raise RuntimeError
-    assert mpc.global_policy() == "float32"
+    assert mpc.global_policy() == "mixed_float16"
 
 
 def test_a_context_is_of_its_thread(dense):

@@ -256,7 +256,7 @@ def test_an_override_that_matches_no_op_is_reported():
         _step(module, x, options)
     assert [str(w.message) for w in told] == ["override 'layer:tail=float32' matches no op of a graph that PyTorch made"]
     # The policy that "auto" resolves to has overrides, too.
-    assert _step(module, x, {"overrides": {"layer:0": "float32"}})
+    assert _step(module, x, {"policy": "auto", "overrides": {"layer:0": "float32"}})
     with pytest.raises(Exception, match="unknown key 'layers'"):
         _step(module, x, {"policy": "mixed_bfloat16", "overrides": {"layers:0": "float32"}})
 

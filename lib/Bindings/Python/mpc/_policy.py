@@ -205,7 +205,7 @@ def _write(name: str, text: str) -> str:
 # Default policy
 # ===----------------------------------------------------------------------=== #
 
-_global = Policy("auto")
+_global = Policy("float32")
 _scoped: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("mpc_policy", default=None)
 
 
@@ -222,7 +222,7 @@ def for_target(policy: Policy, target: str) -> Policy:
 
 
 def set_global_policy(policy: PolicyLike) -> None:
-    """Sets the default policy of functions compiled from now on, in all threads. Initially "auto"."""
+    """Sets the default policy of functions compiled from now on, in all threads. Initially "float32"."""
     global _global
     _global = Policy(policy)
 
