@@ -261,5 +261,5 @@ def lowers(name, op):
         support = mpc.torch._Support(module.graph)
         if support.reasons:
             drawn = any(mpc.torch._is_draw(node) for node in support.reasons)
-            return "drawn by PyTorch's generator" if drawn else next(iter(support.reasons.values())) or "no lowering"
+            return "sampled by PyTorch's generator" if drawn else next(iter(support.reasons.values())) or "no lowering"
     return ""
