@@ -557,7 +557,8 @@ static Result<InputShapes> completeShapes(const ModelSource &model,
       } else if (shape[i] < 0) {
         return wrong("input '" + input.name +
                      "' has the unbound symbolic dimension '" + symbol +
-                     "'; give its extent, as in --dim " + symbol + "=1");
+                     "'; give its extent, as in " +
+                     howToSetDim(options.caller, symbol));
       }
     }
   }

@@ -146,7 +146,11 @@ void python::addCompiler(nb::module_ &module) {
 
   addTraining(module);
   nb::class_<CompileOptions>(module, "CompileOptions")
-      .def(nb::init<>())
+      .def("__init__",
+           [](CompileOptions *self) {
+             new (self) CompileOptions();
+             self->caller = Caller::Python;
+           })
       .def_rw("policy", &CompileOptions::policy)
       .def_rw("sets", &CompileOptions::sets)
       .def_rw("dims", &CompileOptions::dims)

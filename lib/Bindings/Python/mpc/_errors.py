@@ -63,7 +63,6 @@ _BY_CODE = {"invalid_argument": InvalidArgument, "not_found": NotFound, "unavail
 
 # Flags of the program mpc in the compiler's messages, and what they are in Python.
 _KEYWORDS = [
-    (r"--dim ([^\s=']+)=(\d+)", r'dims={"\1": \2}'),
     (r"--dim or --batch", "dims= or batch="),
     (r"--set ([^\s=']+)=([\w.]+)", r'overrides={"\1": "\2"}'),
 ]

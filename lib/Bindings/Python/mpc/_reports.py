@@ -176,9 +176,9 @@ class CheckReport(Report):
             return "-" if value is None else f"{value:.2e}" if isinstance(value, (int, float)) else str(value)
 
         def row(entry: Mapping[str, Any]) -> list[str]:
-            found = [number(entry.get(field)) for field in ("max_abs_error", "rms_relative_error", "tolerance")]
+            found = [number(entry.get(field)) for field in ("rms_relative_error", "tolerance", "max_abs_error")]
             return [entry["name"], *found, "ok" if entry["ok"] else "OVER TOLERANCE"]
 
-        numbers = ["max abs error", "rms rel error", "tolerance", ""]
+        numbers = ["rms rel error", "tolerance", "max abs error", ""]
         return [("outputs", ["output", *numbers], [row(o) for o in self.outputs]),
                 ("ops", ["op", *numbers], [row(o) for o in self.ops])]
