@@ -6,7 +6,9 @@
 
 #include "Compiler.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
@@ -26,26 +28,43 @@ using namespace mpc::cpu;
 static constexpr uint8_t kInfinities =
     NonFinite::kPositiveInfinity | NonFinite::kNegativeInfinity;
 
-/// Returns the NonFinite values of a float constant. Large constants are
-/// weights and not searched.
-static uint8_t valuesOf(mpc::ConstantOp constant) {
-  constexpr int64_t kMostElements = 1 << 20;
-  auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
-  if (!elements || !isa<FloatType>(elements.getElementType()))
-    return 0;
-  auto valueOf = [](const llvm::APFloat &element) -> uint8_t {
-    return element.isFinite()     ? 0
-           : element.isNaN()      ? NonFinite::kNan
-           : element.isNegative() ? NonFinite::kNegativeInfinity
-                                  : NonFinite::kPositiveInfinity;
-  };
-  if (elements.isSplat())
-    return valueOf(elements.getSplatValue<llvm::APFloat>());
+/// Returns the NonFinite values among `bits` of IEEE numbers whose exponent is
+/// `exponent`.
+template <typename Bits>
+static uint8_t valuesAmong(ArrayRef<Bits> bits, Bits exponent) {
+  constexpr Bits kSign = Bits(1) << (8 * sizeof(Bits) - 1);
   uint8_t values = 0;
-  if (elements.getNumElements() <= kMostElements)
-    for (const llvm::APFloat &element : elements.getValues<llvm::APFloat>())
-      values |= valueOf(element);
+  for (Bits element : bits) {
+    if ((element & exponent) != exponent)
+      continue;
+    values |= Bits(element & ~kSign) != exponent ? NonFinite::kNan
+              : (element & kSign) != 0           ? NonFinite::kNegativeInfinity
+                                                 : NonFinite::kPositiveInfinity;
+  }
   return values;
+}
+
+/// Returns the NonFinite values of a float constant.
+static uint8_t valuesOf(mpc::ConstantOp constant) {
+  auto type =
+      dyn_cast<FloatType>(getElementTypeOrSelf(constant.getResult().getType()));
+  if (!type)
+    return 0;
+  if (std::optional<double> splat = splatValue(constant.getValue()))
+    return valuesAmong<uint64_t>(llvm::bit_cast<uint64_t>(*splat),
+                                 0x7FF0000000000000);
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  if (failed(bytes))
+    return 0;
+  if (type.isF64())
+    return valuesAmong<uint64_t>(bytes->as<uint64_t>(), 0x7FF0000000000000);
+  if (type.isF32())
+    return valuesAmong<uint32_t>(bytes->as<uint32_t>(), 0x7F800000);
+  if (type.isF16())
+    return valuesAmong<uint16_t>(bytes->as<uint16_t>(), 0x7C00);
+  if (type.isBF16())
+    return valuesAmong<uint16_t>(bytes->as<uint16_t>(), 0x7F80);
+  return 0;
 }
 
 /// Returns true if `op` normally yields finite results from infinite operands,
@@ -60,6 +79,10 @@ static bool endsInfinities(Operation *op) {
 /// Returns the NonFinite values that `op` may pass on if operand `index` has
 /// `values`. An infinity keeps its sign in sums, extrema and movements.
 static uint8_t passedOn(Operation *op, unsigned index, uint8_t values) {
+  // A bound of a clamp yields only the infinity that it cuts off.
+  if (isa<ClampOp>(op) && index > 0)
+    values &= ~(index == 1 ? NonFinite::kNegativeInfinity
+                           : NonFinite::kPositiveInfinity);
   uint8_t infinities = values & kInfinities;
   if (infinities == 0 || infinities == kInfinities)
     return values;
@@ -69,6 +92,25 @@ static uint8_t passedOn(Operation *op, unsigned index, uint8_t values) {
       isa<CastOp, SelectOp>(op) ||
       (fusionClassOf(op) != FusionClass::Elementwise && !isa<ReduceProdOp>(op));
   return keepsSign ? values : values | kInfinities;
+}
+
+/// Returns the infinity that `op` yields only from an infinity in another
+/// operand: an upper bound of +inf, a lower bound of -inf.
+static uint8_t unreachedBound(Operation *op,
+                              const llvm::DenseMap<Value, uint8_t> &valuesIn) {
+  auto unless = [&](uint8_t infinity) -> uint8_t {
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) {
+                          return (valuesIn.lookup(operand) & infinity) != 0;
+                        })
+               ? 0
+               : infinity;
+  };
+  if (isa<MinOp>(op))
+    return unless(NonFinite::kPositiveInfinity);
+  if (isa<MaxOp>(op))
+    return unless(NonFinite::kNegativeInfinity);
+  return 0;
 }
 
 void mpc::markExemptValues(func::FuncOp function) {
@@ -81,6 +123,7 @@ void mpc::markExemptValues(func::FuncOp function) {
       for (OpOperand &operand : op.getOpOperands())
         values |= passedOn(&op, operand.getOperandNumber(),
                            valuesIn.lookup(operand.get()));
+    values &= ~unreachedBound(&op, valuesIn);
     if (values != 0)
       for (Value result : op.getResults())
         if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
