@@ -73,6 +73,9 @@ bool mpc::isParameterName(StringRef name) {
     return true;
   if (isAny(words, kConstants))
     return false;
+  // The number that fills a mask, as in GPT-2.
+  if (llvm::join(words, "_") == "masked_bias")
+    return false;
   // Kernels and embeddings are those of Keras; others are of any kind.
   return llvm::is_contained({"bias", "biases", "gamma", "beta"}, last) ||
          llvm::is_contained({"kernel", "embeddings", "logit_scale",
@@ -89,10 +92,12 @@ bool mpc::isBufferName(StringRef name) {
       isAny(wordsOf(name), {"dft", "idft", "stft", "istft"}))
     return true;
   static constexpr StringRef kLast[] = {
-      "mean",    "std",    "freqs",      "cos", "sin",  "anchors",
-      "strides", "window", "buffer",     "cis", "grid", "slopes",
-      "cached",  "cache",  "filterbank", "fb"};
-  static constexpr StringRef kWhole[] = {"pe", "filt", "position_ids"};
+      "mean",    "std",     "var",    "freqs",      "cos", "sin",
+      "anchors", "strides", "window", "buffer",     "cis", "grid",
+      "slopes",  "cached",  "cache",  "filterbank", "fb"};
+  // Vectors of spectral_norm; "weight_v" is a parameter of weight_norm.
+  static constexpr StringRef kWhole[] = {"pe", "filt", "position_ids",
+                                         "masked_bias", "weight_u"};
   static constexpr StringRef kEnds[] = {"freq", "filter"};
   // A logarithm of a deviation (log_std) is learned.
   return (llvm::is_contained(kLast, words.back()) && !isAny(words, {"log"})) ||
