@@ -195,8 +195,7 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
   std::string fileName = number + "-" + name.str() + ".mlir";
   llvm::sys::path::append(path, fileName);
   // Remove first, so that a symlink is not followed.
-  std::error_code error;
-  (void)llvm::sys::fs::remove(path);
+  std::error_code error = llvm::sys::fs::remove(path);
   llvm::raw_fd_ostream out(path, error, llvm::sys::fs::CD_CreateNew);
   if (error)
     return Status(StatusCode::NotFound, path.str().str(),
