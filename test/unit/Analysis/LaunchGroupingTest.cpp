@@ -1,4 +1,4 @@
-//===- LaunchGroupingTest.cpp - grouping of independent launches --------------===//
+//===- LaunchGroupingTest.cpp - grouping of independent launches ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
