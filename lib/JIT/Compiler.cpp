@@ -619,7 +619,10 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);
-    if (Status status = checkShapes(entry(*module), options, name);
+    // A text that is written for given shapes has them.
+    if (Status status = model.shapedInputs()
+                            ? Status()
+                            : checkShapes(entry(*module), options, name);
         !status.ok())
       return status;
   }
