@@ -27,7 +27,7 @@ from . import _function, _mpc
 from ._aten import ELEMENT, TABLE, Builder, Type, Unsupported, Value
 from ._aten.builder import number
 from ._errors import InvalidArgument, ModelWarning
-from ._graph import HOST, Propagate, attributes, layer_of, lower_node, type_of, why_not
+from ._graph import HOST, Propagate, attributes, layer_of, lower_node, module_mode, type_of, why_not
 from .torch import decompositions
 
 _TRANSPOSES = (torch.ops.aten.t, torch.ops.aten.transpose, torch.ops.aten.permute)
@@ -132,11 +132,9 @@ def _trace(module: torch.nn.Module, given: Any, dynamic_shapes: Any, where: str,
 
     bound = inspect.signature(module.forward).bind(*example, **named).arguments
     shapes = _open_batch(bound, dynamic_shapes)
-    modes = {part: part.training for part in module.modules()}
     hook = module.register_forward_hook(flatten)
     try:
-        module.eval()
-        with torch.no_grad(), _quiet():
+        with module_mode(module, training=False), torch.no_grad(), _quiet():
             program = torch.export.export(module, example, named, dynamic_shapes=shapes)
     except InvalidArgument:
         raise
@@ -144,8 +142,6 @@ def _trace(module: torch.nn.Module, given: Any, dynamic_shapes: Any, where: str,
         raise InvalidArgument(where, _why(error)) from error
     finally:
         hook.remove()
-        for part, training in modes.items():
-            part.training = training
     made = Exported(f"{type(module).__name__}.mlir", program, [name for name, _ in results], rebuild[0],
                     _dimension_names(bound, shapes))
     if is_doubled and any(extent == 2 for extents in made.leading.values() for extent in extents):

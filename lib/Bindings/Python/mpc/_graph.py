@@ -6,11 +6,12 @@ Sizes are those of a call: a graph with symbolic sizes is propagated again for e
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,20 @@ HOST = torch.device("cpu")
 _PLACEMENT = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
 # Dynamo starts a path with the variable of the model.
 _ROOT = re.compile(r"^L(__self___|\['\w+'\])")
+
+
+@contextlib.contextmanager
+def module_mode(module: torch.nn.Module, training: bool) -> Iterator[None]:
+    """A module in its parts' modes, or in inference mode; restores the modes of all parts."""
+    modes = {part: part.training for part in module.modules()}
+    try:
+        if not training:
+            module.eval()
+        yield
+    finally:
+        for part, is_training in modes.items():
+            part.training = is_training
+
 
 # ===----------------------------------------------------------------------=== #
 # Nodes

@@ -28,7 +28,7 @@ from ._aten import Builder, Type, Unsupported, Value
 from ._aten.builder import number
 from ._errors import InvalidArgument, Unavailable
 from ._exported import take_apart
-from ._graph import attributes, layer_of, lower_node, type_of
+from ._graph import attributes, layer_of, lower_node, module_mode, type_of
 from .torch import _forget_results, _place, decompositions
 
 _aten = torch.ops.aten
@@ -102,7 +102,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
     arguments = [_row_major(torch.as_tensor(array)) for array in (*flat.tensors.values(), *example)]
     rules = {op: rule for op, rule in decompositions().items() if op is not _aten.native_dropout_backward.default}
     with contextlib.ExitStack() as stack:
-        for context in (_mode(module, training), _layers(module), _dropouts(module, dropout), _averages(module),
+        for context in (module_mode(module, training), _layers(module), _dropouts(module, dropout), _averages(module),
                         _recurrent_steps(), traceback.preserve_node_meta(), torch.enable_grad(),
                         warnings.catch_warnings()):
             stack.enter_context(context)
@@ -212,18 +212,6 @@ def _hooked(parameter: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def _mode(module: torch.nn.Module, training: bool) -> Iterator[None]:
-    modes = {part: part.training for part in module.modules()}
-    try:
-        if not training:
-            module.eval()
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
-
-
-@contextlib.contextmanager
 def _layers(module: torch.nn.Module) -> Iterator[None]:
     """Records the path of the called submodule on each node, by which policies name layers."""
     paths: list[tuple[str, type]] = []
@@ -322,7 +310,7 @@ def export_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> N
     """Writes the module in inference mode as ONNX, with a free batch."""
     example = tuple(torch.as_tensor(array) for array in example)
     rows = example[0].shape[:1]
-    with _mode(module, training=False), torch.no_grad(), warnings.catch_warnings(), open(path, "wb") as file:
+    with module_mode(module, training=False), torch.no_grad(), warnings.catch_warnings(), open(path, "wb") as file:
         warnings.simplefilter("ignore")
         results: list[tuple[str, torch.Tensor]] = []
         take_apart(module(*example), (), results)

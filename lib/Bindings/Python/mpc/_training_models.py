@@ -115,14 +115,10 @@ class TorchModule(TrainedModel):
 
     def resized(self, size: int) -> _mpc.ModelSource:
         # In the modes that the parts had when the training began.
-        modes = {part: part.training for part in self._module.modules()}
-        try:
+        with self._trace.module_mode(self._module, training=True):
             for part, training in self._modes.items():
                 part.training = training
             return self._source(self._trained(self._trace.resized(self._example, size)))
-        finally:
-            for part, training in modes.items():
-                part.training = training
 
     def _source(self, joint: Any) -> _mpc.ModelSource:
         return _mpc.source_bytes(f"{type(self._module).__name__}.mlir", joint.text.encode())
