@@ -6,6 +6,7 @@
 
 #include "Compiler.h"
 
+#include "KnownValues.h"
 #include "OrcJit.h"
 #include "PastPositions.h"
 
@@ -498,8 +499,7 @@ static Status checkShapes(func::FuncOp function, const CompileOptions &options,
   std::map<std::string, std::vector<int64_t>> known;
   std::vector<std::string> names;
   for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
-    auto name = function.getArgAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
-    names.push_back(name ? name.str() : "arg" + std::to_string(i));
+    names.push_back(argumentName(function, i));
     if (auto type =
             dyn_cast<RankedTensorType>(function.getArgument(i).getType()))
       known[names.back()] = known["arg" + std::to_string(i)] =

@@ -6,6 +6,8 @@
 
 #include "OpTrace.h"
 
+#include "KnownValues.h"
+
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
@@ -88,10 +90,8 @@ static std::string nameOfSource(Value source) {
   if (Operation *op = source.getDefiningOp())
     return opName(op).str();
   auto argument = cast<BlockArgument>(source);
-  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                    MpcDialect::kNameAttr);
-  return name ? name.str() : "arg" + std::to_string(argument.getArgNumber());
+  return argumentName(cast<func::FuncOp>(argument.getOwner()->getParentOp()),
+                      argument.getArgNumber());
 }
 
 static std::string kindOf(Operation *op) {

@@ -7,6 +7,7 @@
 #include "mpc/JIT/Signature.h"
 
 #include "Compiler.h"
+#include "KnownValues.h"
 
 #include "mpc/Import/ONNX.h"
 
@@ -80,13 +81,9 @@ Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
   func::FuncOp entry = Compiler::entry(**module);
   std::vector<ModelInput> inputs;
   for (BlockArgument argument : entry.getArguments()) {
-    auto name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                   MpcDialect::kNameAttr);
     auto type = cast<RankedTensorType>(argument.getType());
-    inputs.push_back(
-        describe(name ? name.getValue()
-                      : "arg" + std::to_string(argument.getArgNumber()),
-                 type.getElementType(), type.getShape()));
+    inputs.push_back(describe(argumentName(entry, argument.getArgNumber()),
+                              type.getElementType(), type.getShape()));
   }
   return inputs;
 }
