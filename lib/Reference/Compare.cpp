@@ -12,13 +12,16 @@
 #include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -75,71 +78,99 @@ static double roundingLimit(std::vector<double> errors) {
 
 namespace {
 
-/// Term magnitudes by which the errors of elements are divided.
+/// Upper bound for the ratio of two samples of the error of one element.
+constexpr double kOneSampleFactor = 16;
+
+/// Term magnitudes by which the errors of elements are divided. Refers to the
+/// tensor.
 class Scales {
 public:
-  explicit Scales(const Tensor &magnitudes)
-      : scales(magnitudes.floats().begin(), magnitudes.floats().end()) {
-    std::vector<double> positive;
-    llvm::copy_if(scales, std::back_inserter(positive), isScale);
-    if (positive.size() == scales.size())
+  explicit Scales(const Tensor &tensor) : magnitudes(tensor.floats()) {
+    if (llvm::all_of(magnitudes, isScale))
       return;
+    std::vector<double> positive;
+    llvm::copy_if(magnitudes, std::back_inserter(positive), isScale);
     // A small magnitude of the others, so that large ones do not hide errors.
-    double ofZeros = 1;
     if (!positive.empty()) {
       auto quartile = positive.begin() + positive.size() / 4;
       std::nth_element(positive.begin(), quartile, positive.end());
       ofZeros = *quartile;
     }
-    for (double &scale : scales)
-      if (!isScale(scale))
-        scale = ofZeros;
   }
 
   /// Raises the scale of elements in which a discrete decision of `declared`
   /// fell otherwise than in `reference`.
   void raise(const Tensor &declared, const Tensor &reference) {
-    std::vector<double> errors;
-    errors.reserve(scales.size());
-    auto forEach = [&](auto visit) {
-      for (auto [scale, d, r] :
-           llvm::zip_equal(scales, declared.floats(), reference.floats()))
-        if (std::isfinite(d) && std::isfinite(r))
-          visit(scale, std::fabs(d - r));
+    auto errorAt = [&](int64_t i) {
+      double error = std::fabs(declared.floats()[i] - reference.floats()[i]);
+      return std::isfinite(error) ? error / (*this)[i] : 0;
     };
-    forEach(
-        [&](double scale, double error) { errors.push_back(error / scale); });
-    if (llvm::all_of(errors, [](double error) { return error <= 1; }))
+    auto indices = llvm::seq<int64_t>(0, magnitudes.size());
+    if (llvm::all_of(indices, [&](int64_t i) { return errorAt(i) <= 1; }))
       return;
+    std::vector<double> errors;
+    for (int64_t i : indices)
+      if (std::isfinite(declared.floats()[i] - reference.floats()[i]))
+        errors.push_back(errorAt(i));
     double limit = roundingLimit(std::move(errors));
-    forEach([&](double &scale, double error) {
-      scale = std::max(scale, error / limit);
-    });
+    for (int64_t i : indices) {
+      double scale = (*this)[i], error = errorAt(i);
+      if (error <= limit)
+        continue;
+      largestFlip = std::max(
+          largestFlip,
+          error / std::max(1.0, std::fabs(reference.floats()[i]) / scale));
+      flipped[i] = error * scale / limit;
+    }
   }
 
-  double operator[](int64_t index) const { return scales[index]; }
+  double operator[](int64_t index) const {
+    if (auto found = flipped.find(index); found != flipped.end())
+      return found->second;
+    double magnitude = magnitudes[index];
+    return isScale(magnitude) ? magnitude : ofZeros;
+  }
+  /// Returns true if the scale of this element was raised.
+  bool isFlipped(int64_t index) const { return flipped.contains(index); }
+  int64_t flips() const { return static_cast<int64_t>(flipped.size()); }
+  /// Returns the largest error of `declared` in a raised element, relative to
+  /// its terms; 0 if no scale was raised. With twice this error, an element has
+  /// at most the tolerance of a single sample.
+  double flipError() const {
+    return std::min(largestFlip, kOneSampleFactor / 2);
+  }
 
 private:
   static bool isScale(double magnitude) {
     return magnitude > 0 && std::isfinite(magnitude);
   }
 
-  std::vector<double> scales;
+  ArrayRef<double> magnitudes;
+  /// Scale of elements without terms.
+  double ofZeros = 1;
+  /// Raised scales by element.
+  llvm::DenseMap<int64_t, double> flipped;
+  double largestFlip = 0;
 };
 
 /// Sums over the errors of elements relative to their terms.
 struct ErrorSums {
   double squares = 0, fourths = 0, largest = 0;
   int64_t count = 0;
+  bool any = false;
 
   /// Adds an element and returns true if it has the largest error so far. The
-  /// scales of magnitude classes may be below the element itself.
-  bool add(double error, double scale, double element) {
-    double square = std::pow(error / scale, 2);
+  /// scales of magnitude classes may be below the element itself. Flipped
+  /// elements count in the rms only.
+  bool add(double error, const Scales &scales, int64_t index, double element) {
+    double square = std::pow(error / scales[index], 2);
     squares += square;
     fourths += square * square;
-    double relative = error / std::max(scale, std::fabs(element));
-    bool isLargest = count++ == 0 || relative > largest;
+    ++count;
+    if (scales.isFlipped(index))
+      return false;
+    double relative = error / std::max(scales[index], std::fabs(element));
+    bool isLargest = !std::exchange(any, true) || relative > largest;
     largest = std::max(largest, relative);
     return isLargest;
   }
@@ -162,10 +193,10 @@ static ErrorMeasures measure(const Tensor &actual, const Tensor &expected,
       continue;
     if (!std::isfinite(a) || !std::isfinite(b))
       return {measures.normwise, kInfinity, kInfinity};
-    sums.add(std::fabs(a - b), scales[i], b);
+    sums.add(std::fabs(a - b), scales, i, b);
   }
   measures.componentwise = sums.rms();
-  measures.largest = sums.largest;
+  measures.largest = std::max(sums.largest, scales.flipError());
   return measures;
 }
 
@@ -265,9 +296,6 @@ static double effectiveCount(double squares, double fourths, double count) {
   return fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
 }
 
-/// Upper bound for the ratio of two samples of the error of one element.
-static constexpr double kOneSampleFactor = 16;
-
 /// Upper bound for the ratio of the rms of two samples of `effective` errors:
 /// their log ratio has deviation 1 / sqrt(n), exceeded 4.9-fold once in a
 /// million times.
@@ -288,20 +316,22 @@ static void compareComponents(const Tensor &actual, const Tensor &reference,
            d = declared.floats()[i];
     if (!std::isfinite(a) || !std::isfinite(r))
       continue;
-    if (own.add(std::fabs(a - r), scales[i], r)) {
+    if (own.add(std::fabs(a - r), scales, i, r)) {
       error.worstElement = i;
       error.worstError = std::fabs(a - r);
       error.worstMagnitude = std::max(scales[i], std::fabs(r));
     }
     // An element that overflows counts, but has no error.
-    predicted.add(std::isfinite(d) ? std::fabs(d - r) : 0, scales[i], r);
+    predicted.add(std::isfinite(d) ? std::fabs(d - r) : 0, scales, i, r);
   }
   error.componentwiseError = own.rms();
   error.largestError = own.largest;
   double factor =
       sampleFactor(effectiveCount(predicted.squares, predicted.fourths,
                                   static_cast<double>(predicted.count)));
-  error.largestTolerance = kOneSampleFactor * predicted.largest;
+  error.flips = scales.flips();
+  error.largestTolerance =
+      std::max(kOneSampleFactor * predicted.largest, 2 * scales.flipError());
   error.widen({0, factor * predicted.rms() + orderTolerance(longestReduction)});
 }
 

@@ -45,6 +45,24 @@ std::vector<std::string> tool::rowOf(std::vector<std::string> first,
   return first;
 }
 
+std::string tool::describeWeakTolerance(const OutputError &error,
+                                        const Tensor &tensor) {
+  if (!tensor.isFloat() || error.compared == 0)
+    return "";
+  if (error.tolerance >= 1)
+    return "the tolerance is " + shortNumber(error.tolerance) +
+           ", so zeros would pass: with the types of this policy, rounding may "
+           "change all of its value";
+  if (error.flips > 0 && error.largestTolerance >= 1)
+    return "a discrete decision (an index, a branch) falls otherwise with the "
+           "types of this policy in " +
+           std::to_string(error.flips) + " of " +
+           std::to_string(tensor.size()) +
+           " elements, so a single element may be off by " +
+           shortNumber(error.largestTolerance) + " times its terms";
+  return "";
+}
+
 void tool::addErrorFields(Json &entry, const OutputError &error,
                           const Tensor &tensor) {
   if (tensor.isFloat()) {
@@ -52,6 +70,8 @@ void tool::addErrorFields(Json &entry, const OutputError &error,
     entry["componentwise_tolerance"] = jsonNumber(error.componentwiseTolerance);
     entry["largest_error"] = jsonNumber(error.largestError);
     entry["largest_tolerance"] = jsonNumber(error.largestTolerance);
+    if (error.flips > 0)
+      entry["flips"] = error.flips;
     return;
   }
   entry["elements"] = tensor.size();

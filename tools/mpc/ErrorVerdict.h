@@ -36,6 +36,12 @@ std::vector<std::string> rowOf(std::vector<std::string> first,
 void addErrorFields(Json &entry, const reference::OutputError &error,
                     const reference::Tensor &tensor);
 
+/// Returns a sentence, without its subject, about a tolerance that accepts
+/// wrong values: zeros, or a single element that is off by all of its terms.
+/// Empty if the tolerance is smaller.
+std::string describeWeakTolerance(const reference::OutputError &error,
+                                  const reference::Tensor &tensor);
+
 } // namespace mpc::tool
 
 #endif // MPC_TOOLS_MPC_ERRORVERDICT_H

@@ -51,6 +51,9 @@ struct OutputError {
   int64_t worstElement = -1;
   /// |actual - reference| and term magnitude of that element.
   double worstError = 0, worstMagnitude = 0;
+  /// Number of elements in which a discrete decision fell otherwise in the
+  /// declared types than in the reference.
+  int64_t flips = 0;
   /// Number of elements that differ (integers), or that differ in NaN or
   /// infinity (floats).
   int64_t mismatches = 0;
@@ -107,7 +110,10 @@ struct OutputError {
 /// lower quartile. Where `declared` differs from the reference by more than the
 /// terms and by four times what all but a tenth of the elements differ, a
 /// discrete decision (a branch, an index) fell otherwise: the difference itself
-/// becomes the scale of that element and widens no tolerance further.
+/// becomes the scale of that element in the rms, and its largest error is not
+/// judged. Such decisions may also fall otherwise in other elements, so twice
+/// the largest of these differences, but not more than 16 times the terms, is
+/// permitted in each.
 ///
 /// A non-finite value with a finite reference always fails, whatever `declared`
 /// is; for a NaN or infinite reference the value must be the same. Integer

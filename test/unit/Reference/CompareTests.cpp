@@ -168,7 +168,7 @@ TEST_F(CompareTest, LargestErrorsOfTwoSamplesPass) {
 }
 
 // A branch taken only in 16 bits is compared with what it computes there. It
-// permits nothing in other elements.
+// permits nothing in the rms of other elements.
 TEST_F(CompareTest, FlippedElementsDoNotWidenTheTolerance) {
   Tensor reference(type("tensor<1000xf32>"));
   llvm::fill(reference.floats(), 1);
@@ -180,10 +180,31 @@ TEST_F(CompareTest, FlippedElementsDoNotWidenTheTolerance) {
   EXPECT_LE(error.componentwiseError, error.componentwiseTolerance);
   EXPECT_LE(error.largestError, error.largestTolerance);
   EXPECT_LT(error.componentwiseTolerance, 1);
-  EXPECT_LE(measureDeclaredError(declared, reference, reference).largest, 1);
+  EXPECT_EQ(error.flips, 1);
   llvm::fill(actual.floats(), 50);
   error = compareOutput(actual, reference, declared, 1, true, &reference);
   EXPECT_GT(error.componentwiseError, error.componentwiseTolerance);
+}
+
+// Elements in which a decision may fall otherwise are permitted twice the
+// change of the one in which it does, and no more than one sample of an error
+// is.
+TEST_F(CompareTest, FlipsPermitChangesOfTheirSize) {
+  Tensor reference(type("tensor<100000xf32>"));
+  llvm::fill(reference.floats(), 1);
+  auto toleranceFor = [&](double changed) {
+    Tensor declared = withErrors(reference, 1);
+    declared.floats()[7] = changed;
+    return compareOutput(withErrors(reference, 2), reference, declared, 1, true,
+                         &reference)
+        .largestTolerance;
+  };
+  EXPECT_NEAR(toleranceFor(2.5), 3, 1e-12);
+  EXPECT_EQ(toleranceFor(1e6), 16);
+  Tensor changed = reference;
+  changed.floats()[7] = 2.5;
+  EXPECT_NEAR(measureDeclaredError(changed, reference, reference).largest, 1.5,
+              1e-12);
 }
 
 // A thousand elements with one large error are one sample of this error.
