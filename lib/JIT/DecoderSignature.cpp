@@ -151,11 +151,12 @@ PaddedDecoder DecoderSignature::padded(int64_t batch, int64_t count,
   // The shortest and the longest sequence that leave a row unfilled.
   add(std::min<int64_t>(2, past - 1), count);
   add(past - 1, count);
-  // Chunks with one padding token and with two tokens.
+  // Chunks with one padding token, and with two tokens of which the second is
+  // also the first one of the longest sequence.
   if (count > 1)
     add(past, count - 1);
   if (count > 3)
-    add(past / 2 + 1, /*tokens=*/2);
+    add(past - 2, /*tokens=*/2);
   if (endless)
     add(2 * past, count);
   return result;

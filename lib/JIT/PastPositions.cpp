@@ -143,6 +143,10 @@ private:
   /// operand; if `mayShift`, up to one number for each line of rows.
   std::optional<Layout> compare(Value value, OpOperand &original,
                                 bool mayShift);
+  /// Returns true if, in the exact imports, an element of the operand at a token
+  /// is the same for all numbers of later tokens: a chunk of a prompt does not
+  /// know how many follow.
+  bool isCausal(OpOperand &operand, const Layout &layout);
   /// Returns true if the elements of the known `value` agree if aligned at
   /// their start.
   bool agreesAtStart(Value value);
@@ -156,6 +160,7 @@ private:
   FailureOr<Value> shifted(mpc::ConstantOp op, Steps steps);
   LogicalResult refuseValue(Operation *op, Value value);
   LogicalResult refuseMixing(Operation *op, const Layout &layout);
+  LogicalResult refuseSelection(Operation *op);
   /// Returns true if all hidden elements have this content.
   bool hides(const Layout &layout, unsigned content) const {
     return (layout.unfilled & content) &&
@@ -479,6 +484,44 @@ std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
   return layout;
 }
 
+bool PaddedProgram::isCausal(OpOperand &operand, const Layout &layout) {
+  auto valueOf = [&](ExactImport &exact) {
+    return exact.values.find(exact.twins.at(operand.getOwner())
+                                 ->getOperand(operand.getOperandNumber()));
+  };
+  auto agreesWith = [&](ExactImport &exact, ExactImport &other) {
+    const Tensor *own = valueOf(exact), *same = valueOf(other);
+    if (!own || !same || own->getRank() != same->getRank())
+      return false;
+    // Tokens are aligned at their positions, rows at the first.
+    SmallVector<int64_t> shift(own->getRank(), 0);
+    if (layout.tokens >= 0)
+      shift[layout.tokens] = other.past - exact.past;
+    std::map<SmallVector<int64_t>, double> shifts;
+    return forEachAligned(
+        own->getShape(), same->getShape(), shift,
+        [&](ArrayRef<int64_t> index, int64_t i, int64_t aligned) {
+          bool isLater = layout.rows >= 0 && layout.tokens >= 0 &&
+                         index[layout.rows] > exact.past + index[layout.tokens];
+          if (aligned < 0 || isLater)
+            return true;
+          if (!layout.isShifted)
+            return agree(*own, i, *same, aligned);
+          SmallVector<int64_t> line(index);
+          line[layout.rows] = 0;
+          double a = elementOf(*own, i), b = elementOf(*same, aligned);
+          double first = shifts.try_emplace(line, a - b).first->second;
+          return isClose(a - b, first, std::max(std::abs(a), std::abs(b)));
+        });
+  };
+  return decoder.tokens == 1 ||
+         llvm::all_of(ArrayRef(exacts).drop_front(), [&](auto &other) {
+           return llvm::all_of(exacts, [&](auto &exact) {
+             return agreesWith(*exact, *other);
+           });
+         });
+}
+
 bool PaddedProgram::agreesAtStart(Value value) {
   return llvm::all_of(scenarios, [&](auto &scenario) {
     Value other = scenario->exact->counterparts.lookup(value);
@@ -689,6 +732,13 @@ LogicalResult PaddedProgram::refuseMixing(Operation *op, const Layout &layout) {
                             "chunks; export the model with causal attention";
 }
 
+LogicalResult PaddedProgram::refuseSelection(Operation *op) {
+  return op->emitError()
+         << "selects tokens by their place in a chunk of a prompt, such as the "
+            "last one, but the last chunk is padded; export the model with "
+            "logits of all tokens";
+}
+
 //===----------------------------------------------------------------------===//
 // Run-time values
 //===----------------------------------------------------------------------===//
@@ -723,6 +773,14 @@ FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand) {
       layout = compare(value, operand, /*mayShift=*/true);
     if (!layout)
       layout = compare(agreeing = repaired(value), operand, /*mayShift=*/false);
+    if (layout && !isCausal(operand, *layout))
+      return op->emitError()
+             << "reads " << value.getType()
+             << " that depends on the number of all tokens of a prompt, but "
+                "prompts are computed in chunks of "
+             << decoder.tokens
+             << " tokens, which do not know how many follow; export the model "
+                "so that each token depends on its own position";
   }
   if (!layout)
     return refuseValue(op, value);
@@ -968,7 +1026,7 @@ LogicalResult PaddedProgram::visitSlice(SliceOp op, Layout layout) {
     int64_t end = op.getOffsets()[d] + op.getSizes()[d];
     bool isWhole = op.getSizes()[d] == shape[d];
     if (d == layout.tokens && !isWhole)
-      return refuseMixing(op, Layout{-1, d});
+      return refuseSelection(op);
     if (d != layout.rows || isWhole)
       continue;
     // Only attention sinks may be removed, or the oldest rows of a single
@@ -1038,7 +1096,9 @@ LogicalResult PaddedProgram::visitConcat(ConcatOp op,
 LogicalResult PaddedProgram::visitGather(GatherOp op, Layout input,
                                          Layout index) {
   int64_t axis = op.getAxis(), width = shapeOf(op.getIndices()).size();
-  if (input.rows == axis || input.tokens == axis || input.tail ||
+  if (input.tokens == axis)
+    return refuseSelection(op);
+  if (input.rows == axis || input.tail ||
       (input.rows >= 0 && index.rows >= 0) ||
       (input.tokens >= 0 && index.tokens >= 0))
     return refuseMixing(op, input);

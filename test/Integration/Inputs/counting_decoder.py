@@ -20,6 +20,11 @@ and decoders in which unfilled cache rows or padding tokens matter:
   pooled     the mean of all cached values
   picked     the values of the oldest row
   normed     keys normalized after the cache, which gives NaN for rows of zeros
+and decoders whose tokens depend on the number of later ones:
+  total      a factor by the number of rows
+  shown      a factor by the sum of the mask
+  back       learned positions counted back from the newest token
+  final      logits of the last token only
 usage: counting_decoder.py FILE KIND PROMPT TOKENS"""
 import sys
 
@@ -103,6 +108,11 @@ def build(kind):
     elif kind == "last":
         shown_rows = g("ReduceSum", "attention_mask", [1], keepdims=1)
         x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Add", g("Sub", shown_rows, new), g("Range", 0, new, 1))))
+    elif kind in ("total", "shown"):
+        length = total if kind == "total" else g("ReduceSum", "attention_mask", keepdims=0)
+        x = g("Mul", x, g("Mul", g.real(length), g.constant(0.05, np.float32)))
+    elif kind == "back":
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Range", g("Sub", new, 1), -1, -1)))
     elif kind == "squared":
         bias = g("Add", bias, g.real(g("Mul", rows, rows)))
 
@@ -136,6 +146,8 @@ def build(kind):
         y = g("Add", y, g("Gather", v, [0], axis=2))
     y = g("Reshape", g("Transpose", y, perm=[0, 2, 1, 3]), [0, 0, WIDTH])
     x = g("Add", x, g("MatMul", y, weight(WIDTH, WIDTH)))
+    if kind == "final":
+        x = g("Gather", x, [-1], axis=1)
     g("MatMul", x, weight(WIDTH, WORDS), name="logits")
 
     value = helper.make_tensor_value_info
