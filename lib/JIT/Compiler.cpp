@@ -175,13 +175,8 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
 void Compiler::recordLayerTypes(ModuleOp module) {
   layers.clear();
   func::FuncOp function = entry(module);
-  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
-  if (function && policy)
-    layers = typedLayers(function, *layerPaths, *policy);
-  // The precision stage has read the policy: a failure here means that the file
-  // disappeared.
-  if (!policy)
-    llvm::consumeError(policy.takeError());
+  if (function)
+    layers = typedLayers(function, *layerPaths, *pipeline.policy);
 }
 
 /// Quotes `text` for a shell.
@@ -391,25 +386,16 @@ void Compiler::setInitialValues(ModuleOp module) {
 }
 
 void Compiler::recordCacheType() {
-  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
-  if (!policy)
-    // The stage that reads the policy again reports the error.
-    return llvm::consumeError(policy.takeError());
-  if (std::optional<WeightType> chosen = policy->getCache())
+  if (std::optional<WeightType> chosen = pipeline.policy->getCache())
     emitWarning(UnknownLoc::get(ctx.get()))
-        << "policy '" << policy->getName() << "' stores KV caches as "
+        << "policy '" << pipeline.policy->getName() << "' stores KV caches as "
         << stringify(*chosen)
         << ", but this is not a decoder; only mpc generate stores KV caches "
            "between runs";
 }
 
 std::optional<ElementType> Compiler::cacheType() {
-  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
-  if (!policy) {
-    // The stage that reads the policy again reports the error.
-    llvm::consumeError(policy.takeError());
-    return {};
-  }
+  const NamedPolicy &policy = pipeline.policy;
   if (std::optional<WeightType> chosen = policy->getCache())
     switch (*chosen) {
     case WeightType::Float16:

@@ -165,6 +165,9 @@ static void setField(std::optional<T> &field, Value value, double absent) {
 static void setField(TargetInfo &field, const std::string &value, double) {
   field = TargetInfo::parse(value).value_or(TargetInfo());
 }
+static void setField(NamedPolicy &field, const std::string &value, double) {
+  field = NamedPolicy(value);
+}
 /// A text that is not a pair becomes NaN; the pass reports it.
 static void setField(Numbers &field, const Strings &texts) {
   for (StringRef text : texts) {
@@ -183,6 +186,7 @@ template <typename T> struct FlagOf {
 template <typename T> struct FlagOf<std::optional<T>> : FlagOf<T> {};
 template <> struct FlagOf<uint64_t> : FlagOf<int64_t> {};
 template <> struct FlagOf<TargetInfo> : FlagOf<std::string> {};
+template <> struct FlagOf<NamedPolicy> : FlagOf<std::string> {};
 
 namespace {
 
@@ -275,6 +279,7 @@ static std::string textOf(bool value) { return value ? "true" : "false"; }
 static std::string textOf(int64_t value) { return std::to_string(value); }
 static std::string textOf(uint64_t value) { return std::to_string(value); }
 static std::string textOf(const TargetInfo &value) { return value.name(); }
+static std::string textOf(const NamedPolicy &value) { return value.name(); }
 static std::string textOf(const Strings &value) {
   return llvm::join(value, ",");
 }

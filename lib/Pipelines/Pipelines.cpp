@@ -15,7 +15,6 @@
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
-#include "mpc/Policy/Policy.h"
 #include "mpc/Target/CPU/Passes.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -77,27 +76,13 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "lift");
 }
 
-/// Returns true if the policy multiplies or sends gradients in f16, which needs
-/// a loss scale.
-static bool multipliesHalves(const PipelineOptions &options) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (policy)
-    return policy->getCompute() == PolicyType::Float16 ||
-           policy->getGradientWire() == PolicyType::Float16;
-  // The precision stage reports the error.
-  llvm::consumeError(policy.takeError());
-  return false;
-}
-
-/// Returns the policy's wire type of gradients; empty to send each as stored.
-static std::string gradientWire(const PipelineOptions &options) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (policy)
-    return policy->getGradientWire()
-               ? stringify(*policy->getGradientWire()).str()
-               : "";
-  llvm::consumeError(policy.takeError());
-  return "";
+/// Returns the loss scale of a step that chooses none: f16 products and
+/// messages of gradients need one.
+static std::string defaultLossScale(const PipelineOptions &options) {
+  return options.policy->getCompute() == PolicyType::Float16 ||
+                 options.policy->getGradientWire() == PolicyType::Float16
+             ? "dynamic"
+             : "none";
 }
 
 /// Returns the loss scale of an imported training step, if any.
@@ -106,7 +91,7 @@ static std::string stepLossScale(const PipelineOptions &options) {
     return "none";
   if (!options.stepLossScale.empty())
     return options.stepLossScale;
-  return multipliesHalves(options) ? "dynamic" : "none";
+  return defaultLossScale(options);
 }
 
 /// Static shapes, folded shape arithmetic, recognized composites.
@@ -146,16 +131,6 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "simplify");
 }
 
-/// Returns true if the policy imitates another system. The precision stage
-/// reports an unreadable policy.
-static bool imitates(const PipelineOptions &options) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (policy)
-    return policy->getAlgorithm() != PolicyAlgorithm::MinimumCut;
-  llvm::consumeError(policy.takeError());
-  return false;
-}
-
 /// The loss, its gradients, and the parameter updates.
 static void buildDifferentiate(OpPassManager &pm,
                                const PipelineOptions &options) {
@@ -184,7 +159,8 @@ static void buildDifferentiate(OpPassManager &pm,
   if (trains(training)) {
     DifferentiatePassOptions differentiate;
     differentiate.splitRecurrent =
-        options.target.kernels().hasPersistentRecurrence && !imitates(options);
+        options.target.kernels().hasPersistentRecurrence &&
+        options.policy->getAlgorithm() == PolicyAlgorithm::MinimumCut;
     differentiate.gradients = list(training.gradients);
     differentiate.cotangent = training.cotangent;
     differentiate.output = training.loss.output;
@@ -214,21 +190,11 @@ static void buildDifferentiate(OpPassManager &pm,
   addVerifier(func, "differentiate");
 }
 
-/// Returns true if the policy quantizes weights. The precision stage reports an
-/// unreadable policy.
-static bool narrowsWeights(const PipelineOptions &options) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (policy)
-    return policy->narrowsWeights();
-  llvm::consumeError(policy.takeError());
-  return false;
-}
-
 /// Quantizes constants of contractions to the policy's weight format.
 static void buildWeights(OpPassManager &pm, const PipelineOptions &options) {
   // Before types are assigned, so that the float64 run of this graph is the
   // reference for the typed one.
-  if (!narrowsWeights(options))
+  if (!options.policy->narrowsWeights())
     return;
   OpPassManager &func = pm.nest<func::FuncOp>();
   QuantizeWeightsPassOptions narrow;
@@ -274,7 +240,8 @@ static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   distribute.ranks = distribution.ranks;
   distribute.latency = distribution.latency;
   distribute.bandwidth = distribution.bandwidth;
-  distribute.wire = gradientWire(options);
+  if (std::optional<PolicyType> wire = options.policy->getGradientWire())
+    distribute.wire = stringify(*wire);
   func.addPass(createDistributePass(distribute));
   // After messages are formed in gradient order.
   if (distribution.shard != "none")
@@ -290,7 +257,7 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   scale.lossScale = training.lossScale;
   // A function of updates only does not show the types of the backward pass.
   if (scale.lossScale.empty())
-    scale.lossScale = multipliesHalves(options) ? "dynamic" : "none";
+    scale.lossScale = defaultLossScale(options);
   scale.clipNorm = training.clipNorm.value_or(0);
   scale.clipValue = training.clipValue.value_or(0);
   scale.accumulate = training.accumulate;
@@ -354,7 +321,7 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     // constants of memory-bound GEMMs.
     CompressPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8;
-    narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
+    narrow.mostRows = options.policy->narrowsWeights() ? 0 : kMostRows;
     if (const MathUnit *unit = options.target.unit(MathType::Int8);
         unit && unit->depth == 4)
       narrow.int8Depth = unit->depth;

@@ -413,11 +413,7 @@ Status ModelCheck::interpretModel() {
     return status;
   if (Status status = makeInitialState(); !status.ok())
     return status;
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy) // already read by the stages
-    return Status(StatusCode::InvalidArgument, options.policy,
-                  llvm::toString(policy.takeError()));
-  narrowsWeights = policy->narrowsWeights();
+  narrowsWeights = compiler->pipelineOptions().policy->narrowsWeights();
   mlir::func::FuncOp typed = Compiler::entry(*module);
   rounded = reference::resultsWithRounding(typed);
   mlir::FailureOr<llvm::SmallVector<Tensor>> found =

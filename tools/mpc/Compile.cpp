@@ -10,6 +10,7 @@
 #include "MatrixUnitReport.h"
 
 #include "mpc/JIT/CompileFile.h"
+#include "mpc/Policy/NamedPolicy.h"
 #include "mpc/Support/Files.h"
 
 #include <algorithm>
@@ -33,11 +34,7 @@ static std::vector<std::string> splitList(const std::string &text) {
 static void addFastUnit(Json &target, const CompileOptions &options) {
   std::optional<TargetInfo> info =
       TargetInfo::parse(target["name"].get<std::string>());
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy) {
-    llvm::consumeError(policy.takeError());
-    return;
-  }
+  NamedPolicy policy(options.policy);
   if (!info)
     return;
   if (std::optional<std::string> unit = fastUnit(policy->getCompute(), *info)) {

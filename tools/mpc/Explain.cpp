@@ -42,10 +42,10 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
                                        const CompileOptions &options,
                                        mlir::func::FuncOp function,
                                        const std::string &name) {
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy)
+  const NamedPolicy &policy = compiler.pipelineOptions().policy;
+  if (!policy.error().empty())
     return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
-                  llvm::toString(policy.takeError()));
+                  policy.error());
   CastFusionTarget target(compiler.target());
   target.hasProductLibrary = compiler.pipelineOptions().libraryGemms;
   WhyAnalysis analysis(function, *policy, compiler.pipelineOptions().sets,

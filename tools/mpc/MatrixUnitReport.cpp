@@ -96,13 +96,9 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
 void tool::reportFastPath(const CompileOptions &options, Reporter &reporter,
                           bool isDefault) {
   Result<TargetInfo> target = resolveTarget(options.target);
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy) {
-    llvm::consumeError(policy.takeError());
-    return;
-  }
-  // The compile reports the error.
-  if (!target.ok())
+  NamedPolicy policy(options.policy);
+  // The compile reports errors.
+  if (!target.ok() || !policy.error().empty())
     return;
   PolicyType type = policy->getCompute();
   if (isDefault && options.policy == "float32")

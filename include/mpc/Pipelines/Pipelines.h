@@ -10,6 +10,7 @@
 #ifndef MPC_PIPELINES_PIPELINES_H
 #define MPC_PIPELINES_PIPELINES_H
 
+#include "mpc/Policy/NamedPolicy.h"
 #include "mpc/Target/TargetInfo.h"
 #include "mpc/Training/Options.h"
 
@@ -25,8 +26,9 @@ namespace mpc {
 
 /// Options of the stages between import and code generation.
 struct PipelineOptions {
-  /// Name of a built-in policy, or the path of a policy file (.json).
-  std::string policy = "float32";
+  /// A built-in policy, or a policy file. Errors of reading it are reported by
+  /// the stages `weights` and `precision`.
+  NamedPolicy policy;
   /// Overrides `KEY=TYPE` (op:, layer:, name:); their order never matters.
   std::vector<std::string> sets;
   /// Type assignment of unconstrained values: `mincut` or `propagate`.

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoadPolicy.h"
+#include "PolicyOption.h"
 #include "RoundConstant.h"
 #include "StaticShapes.h"
 
@@ -281,8 +281,10 @@ struct AssignPrecisionPass
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
-    if (failed(loadPolicy(policy, sets, context, chosen)))
+    FailureOr<Policy> found = policyWith(policy, sets, context);
+    if (failed(found))
       return failure();
+    chosen = std::move(*found);
     if (castPlacement != "mincut" && castPlacement != "propagate")
       return emitError(UnknownLoc::get(context))
              << "unknown cast placement '" << castPlacement

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoadPolicy.h"
+#include "PolicyOption.h"
 #include "RoundConstant.h"
 
 #include "mpc/Analysis/ActivationMoments.h"
@@ -40,7 +40,10 @@ struct QuantizeWeightsPass
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
-    return loadPolicy(policy, sets, context, chosen);
+    FailureOr<Policy> found = policyWith(policy, sets, context);
+    if (succeeded(found))
+      chosen = std::move(*found);
+    return found;
   }
 
   void runOnOperation() override {

@@ -10,6 +10,7 @@
 #define MPC_DIALECT_MPC_TRANSFORMS_PASSES_H
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Policy/NamedPolicy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"

@@ -58,7 +58,7 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
     Example: test/Dialect/Mpc/Transforms/assign-precision.mlir
   }];
   let options = [
-    Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",
+    Option<"policy", "policy", "mpc::NamedPolicy", /*default=*/"\"float32\"",
            "name of a built-in policy, or path of a policy file (.json)">,
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
@@ -151,7 +151,7 @@ def QuantizeWeightsPass : Pass<"mpc-quantize-weights", "::mlir::func::FuncOp"> {
     Executed example: test/Dialect/Mpc/Transforms/quantize-weights.mlir.
   }];
   let options = [
-    Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",
+    Option<"policy", "policy", "mpc::NamedPolicy", /*default=*/"\"float32\"",
            "name of a built-in policy, or a file that ends in .json">,
     ListOption<"sets", "set", "std::string",
                "overrides; float32 keeps the weights of the ops that it matches">,

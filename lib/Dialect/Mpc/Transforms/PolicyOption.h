@@ -1,0 +1,63 @@
+//===- PolicyOption.h - policies as pass options ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_POLICYOPTION_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_POLICYOPTION_H
+
+#include "mpc/Policy/NamedPolicy.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassOptions.h"
+
+#include <string>
+
+/// Reads the name of a policy, or the path of its file.
+template <>
+class llvm::cl::parser<mpc::NamedPolicy>
+    : public llvm::cl::basic_parser<mpc::NamedPolicy> {
+public:
+  using basic_parser::basic_parser;
+
+  bool parse(Option &, StringRef, StringRef text, mpc::NamedPolicy &policy) {
+    policy = mpc::NamedPolicy(text.str());
+    return false;
+  }
+  static void print(raw_ostream &os, const mpc::NamedPolicy &policy) {
+    mlir::detail::pass_options::printOptionValue<parser<std::string>>(
+        os, policy.name());
+  }
+  StringRef getValueName() const override { return "policy"; }
+  void printOptionDiff(const Option &option, const mpc::NamedPolicy &,
+                       const OptionValue<mpc::NamedPolicy> &,
+                       size_t width) const {
+    printOptionName(option, width);
+  }
+};
+
+namespace mpc {
+
+/// Returns a pass's policy with the overrides `sets` ("KEY=TYPE") of its
+/// options. Emits an error without location if it could not be read.
+template <typename Sets>
+mlir::FailureOr<Policy> policyWith(const NamedPolicy &named, const Sets &sets,
+                                   mlir::MLIRContext *context) {
+  auto fail = [&](const std::string &message) -> mlir::LogicalResult {
+    return mlir::emitError(mlir::UnknownLoc::get(context), message);
+  };
+  if (!named.error().empty())
+    return fail(named.error());
+  Policy policy = *named;
+  for (const std::string &set : sets)
+    if (llvm::Error error = policy.addOverride(set))
+      return fail(llvm::toString(std::move(error)));
+  return policy;
+}
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_POLICYOPTION_H
