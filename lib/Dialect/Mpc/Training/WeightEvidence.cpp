@@ -11,9 +11,12 @@
 #include "WeightValues.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/ConstantOrigin.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -47,6 +50,11 @@ struct WeightClassifier::Facts {
         return use.text;
     return {};
   }
+  bool isUsed(ArrayRef<Kind> kinds) const {
+    return llvm::any_of(uses, [&](const Use &use) {
+      return llvm::is_contained(kinds, use.kind);
+    });
+  }
   std::string norm() const {
     return "the batch norm '" + mpc::opName(statistics->getOwner()).str() + "'";
   }
@@ -61,6 +69,16 @@ struct WeightClassifier::Facts {
     if (!tensor)
       tensor = *reference::Tensor::fromAttr(op.getValue());
     return *tensor;
+  }
+  bool isFinite() {
+    std::optional<double> splat = splatValue(op.getValue());
+    return splat ? std::isfinite(*splat) : holdsFiniteNumbers(values());
+  }
+  /// Returns true if the values differ and satisfy `test`.
+  template <typename... Options>
+  bool holds(bool (*test)(const reference::Tensor &, Options...),
+             Options... options) {
+    return !splatValue(op.getValue()) && test(values(), options...);
   }
 
   const WeightClassifier &model;
@@ -118,8 +136,7 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
        /*isFixed=*/true},
       {kFrozen,
        [](F f) {
-         return textIf(!isFinite(f.op.getValue()),
-                       "it contains infinities or NaN");
+         return textIf(!f.isFinite(), "it contains infinities or NaN");
        },
        /*isFixed=*/true},
       {kFrozen,
@@ -134,6 +151,31 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       {WeightChoice::Use::Statistics,
        [](F f) { return f.statistics ? "of " + f.norm() : ""; }},
       {kFrozen, [](F f) { return f.useAs(Kind::Quantization); }},
+
+      // Values that training would not leave, also of parameters that a model
+      // holds fixed.
+      {kFrozen,
+       [](F f) {
+         return textIf(f.isUsed({Kind::Filter}) &&
+                           holdsFixedFilter(f.values(), /*boxes=*/false),
+                       "it is a fixed filter");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.holds(holdsWaves, /*ramps=*/false),
+                       "it contains samples of sines");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(!f.isWeight && f.holds(holdsSeparableGrid),
+                       "it contains the coordinates of a grid, or sines");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.isUsed({Kind::Matrix, Kind::Filter}) &&
+                           f.holds(holdsProgression, /*geometric=*/false),
+                       "it contains a ramp");
+       }},
 
       // The exporter's record.
       {kTrained,
@@ -158,12 +200,14 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       {kFrozen,
        [](F f) { return textIf(f.uses.empty(), "no gradient reaches it"); }},
 
-      // Names, except of values that training would not leave.
+      // Values and uses of buffers that have names of parameters.
       {kFrozen,
        [](F f) {
-         return textIf(!f.isWeight && holdsMask(f.values()),
+         return textIf(!f.isWeight && f.holds(holdsMask),
                        "it contains the values of a mask");
        }},
+
+      // Names.
       {kTrained,
        [](F f) {
          return textIf(isParameterName(f.name) && (f.isStored || !f.isOne),
@@ -200,23 +244,28 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       // Values, first of weights.
       {kFrozen,
        [](F f) {
-         return textIf(!f.useAs(Kind::Filter).empty() &&
-                           holdsFixedFilter(f.values()),
+         return textIf(f.isUsed({Kind::Filter}) &&
+                           holdsFixedFilter(f.values(), /*boxes=*/true),
                        "it is a fixed filter");
        }},
       {kFrozen,
        [](F f) {
-         bool isMatrix = !f.useAs(Kind::Matrix).empty();
-         return textIf((isMatrix || !f.useAs(Kind::Filter).empty()) &&
-                           holdsZerosAndOnes(f.values()),
+         return textIf(f.isUsed({Kind::Matrix, Kind::Filter, Kind::Table}) &&
+                           f.holds(holdsZerosAndOnes),
                        "it contains zeros and ones alone");
        }},
       {kFrozen,
        [](F f) {
-         bool isMatrix = !f.useAs(Kind::Matrix).empty();
-         return textIf((isMatrix || !f.useAs(Kind::Table).empty()) &&
-                           holdsWaves(f.values(), /*ramps=*/false),
-                       "it contains samples of sines");
+         // A weight that a tool transposed and named may be pruned.
+         return textIf(
+             f.isUsed({Kind::Matrix}) && !isNumberName(f.name) &&
+                 (f.holds(holdsSymmetricMatrix) || f.holds(holdsSparseMatrix)),
+             "it is a symmetric or sparse matrix");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.isUsed({Kind::Table}) && f.holds(holdsSchedule),
+                       "it is a table of rising or falling numbers");
        }},
       {kTrained,
        [](F f) {
@@ -227,13 +276,13 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
        }},
       {kFrozen,
        [](F f) {
-         return textIf(holdsWaves(f.values(), /*ramps=*/true),
-                       "it contains samples of sines, or a ramp");
+         return textIf(f.holds(holdsWaves, /*ramps=*/true) ||
+                           f.holds(holdsProgression, /*geometric=*/false),
+                       "it contains a ramp");
        }},
       {kFrozen,
        [](F f) {
-         return textIf(holdsGrid(f.values()),
-                       "it contains the points of a grid");
+         return textIf(f.holds(holdsGrid), "it contains the points of a grid");
        }},
       {kFrozen,
        [](F f) {

@@ -39,13 +39,14 @@ func.func @layers(%x: tensor<4x2x5xf32> {mpc.role = #mpc.role<input>, mpc.name =
 // -----
 
 // Values decide the other cases: a mask of finite numbers, a table of sines and a
-// learned one, a grid. Names of parameters and buffers take precedence over values.
-// CHECK: loc("table"): tensor<6x2xf32> is not trained: it contains samples of sines, or a ramp
+// learned one, a grid. Sines take precedence over the name of a parameter.
+// CHECK: loc("table"): tensor<6x2xf32> is not trained: it contains samples of sines
 // CHECK-NEXT: loc("learned"): tensor<6x2xf32> is trained: it is combined with activations in
 // CHECK-NEXT: loc("causal"): tensor<6x2xf32> is not trained: it contains the values of a mask
-// CHECK-NEXT: loc("points"): tensor<6x2xf32> is not trained: it contains the points of a grid
+// CHECK-NEXT: loc("points"): tensor<6x2xf32> is not trained: it contains the coordinates of a grid, or sines
+// CHECK-NEXT: loc("shifted"): tensor<6x2xf32> is not trained: it contains the points of a grid
 // CHECK-NEXT: loc("net.std"): tensor<2xf32> is not trained: its name is that of a buffer
-// CHECK-NEXT: loc("sines.weight"): tensor<6x2xf32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("sines.weight"): tensor<6x2xf32> is not trained: it contains samples of sines
 // CHECK-NEXT: loc("threshold"): tensor<2xf32> is not trained: no gradient reaches it
 // CHECK-NEXT: loc("counts"): tensor<2xi32> is not trained: parameters are floats of 16 bits or more
 // CHECK-NEXT: loc("rows"): tensor<6x2xf32> is trained: it is the embedding table of 'embedding'
@@ -56,6 +57,7 @@ func.func @values(%ids: tensor<6xi32> {mpc.role = #mpc.role<input>, mpc.name = "
   %learned = mpc.constant dense<[[0.1, 0.7], [0.3, -0.2], [0.5, 0.9], [-0.4, 0.8], [0.35, 0.6], [-0.1, 0.45]]> : tensor<6x2xf32> loc("learned")
   %causal = mpc.constant dense<[[0.0, -1.0e4], [0.0, 0.0], [0.0, -1.0e4], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]> : tensor<6x2xf32> loc("causal")
   %points = mpc.constant dense<[[0.5, 0.5], [1.5, 0.5], [2.5, 0.5], [0.5, 1.5], [1.5, 1.5], [2.5, 1.5]]> : tensor<6x2xf32> loc("points")
+  %shifted = mpc.constant dense<[[0.5, 0.5], [1.5, 1.0], [2.5, 0.5], [0.5, 1.5], [1.5, 1.5], [2.5, 1.5]]> : tensor<6x2xf32> loc("shifted")
   %std = mpc.constant dense<[0.5, 0.25]> : tensor<2xf32> loc("net.std")
   %sines = mpc.constant dense<[[0.0, 1.0], [0.84147, 0.5403], [0.9093, -0.41615], [0.14112, -0.98999], [-0.7568, -0.65364], [-0.95892, 0.28366]]> : tensor<6x2xf32> loc("sines.weight")
   %threshold = mpc.constant dense<[0.3, 0.6]> : tensor<2xf32> loc("threshold")
@@ -68,8 +70,9 @@ func.func @values(%ids: tensor<6xi32> {mpc.role = #mpc.role<input>, mpc.name = "
   %4 = mpc.add %3, %points : (tensor<6x2xf32>, tensor<6x2xf32>) -> tensor<6x2xf32> loc("d")
   %5 = mpc.div %4, %std : (tensor<6x2xf32>, tensor<2xf32>) -> tensor<6x2xf32> loc("e")
   %6 = mpc.add %5, %sines : (tensor<6x2xf32>, tensor<6x2xf32>) -> tensor<6x2xf32> loc("f")
-  %7 = mpc.compare gt %6, %threshold : (tensor<6x2xf32>, tensor<2xf32>) -> tensor<6x2xi1> loc("g")
-  return %6, %7, %counts : tensor<6x2xf32>, tensor<6x2xi1>, tensor<2xi32>
+  %7 = mpc.add %6, %shifted : (tensor<6x2xf32>, tensor<6x2xf32>) -> tensor<6x2xf32>
+  %8 = mpc.compare gt %7, %threshold : (tensor<6x2xf32>, tensor<2xf32>) -> tensor<6x2xi1> loc("g")
+  return %7, %8, %counts : tensor<6x2xf32>, tensor<6x2xi1>, tensor<2xi32>
 }
 
 // -----
@@ -310,4 +313,73 @@ func.func @numbers(%x: tensor<4x1xf32> {mpc.role = #mpc.role<input>, mpc.name = 
   %9 = mpc.sqrt %8 : tensor<4x1xf32>
   %10 = mpc.mul %9, %ones : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
   return %10 : tensor<4x1xf32>
+}
+
+// -----
+
+// Fixed filters have their values under any name: a binomial one that is stored
+// without channels, one that averages, a derivative, an integral over bins. A layer
+// may start from the identity or from equal values.
+// CHECK: loc("blur.kernel"): tensor<4x4xf32> is not trained: it is a fixed filter
+// CHECK-NEXT: loc("mean.weight"): tensor<1x1x3x3xf32> is not trained: it is a fixed filter
+// CHECK-NEXT: loc("slope.weight"): tensor<1x1x1x3xf32> is not trained: it is a fixed filter
+// CHECK-NEXT: loc("same.weight"): tensor<1x1x1x3xf32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("equal.weight"): tensor<1x1x1x3xf32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("bins.weight"): tensor<1x5x1x1xf32> is not trained: it contains a ramp
+func.func @filters(%x: tensor<4x1x8x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %p: tensor<4x5x8x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "p"})
+    -> (tensor<4x1x8x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %binomial = mpc.constant dense<[[1.0, 3.0, 3.0, 1.0], [3.0, 9.0, 9.0, 3.0], [3.0, 9.0, 9.0, 3.0], [1.0, 3.0, 3.0, 1.0]]> : tensor<4x4xf32> loc("blur.kernel")
+  %mean = mpc.constant dense<0.11111111> : tensor<1x1x3x3xf32> loc("mean.weight")
+  %slope = mpc.constant dense<[[[[-0.5, 0.0, 0.5]]]]> : tensor<1x1x1x3xf32> loc("slope.weight")
+  %same = mpc.constant dense<[[[[0.0, 1.0, 0.0]]]]> : tensor<1x1x1x3xf32> loc("same.weight")
+  %equal = mpc.constant dense<0.5> : tensor<1x1x1x3xf32> loc("equal.weight")
+  %bins = mpc.constant dense<[[[[0.0]], [[1.0]], [[2.0]], [[3.0]], [[4.0]]]]> : tensor<1x5x1x1xf32> loc("bins.weight")
+  %taps = mpc.reshape %binomial : tensor<4x4xf32> to tensor<1x1x4x4xf32>
+  %0 = mpc.conv %x, %taps strides([1, 1]) pad([2, 2], [1, 1]) dilations([1, 1]) groups(1) : (tensor<4x1x8x8xf32>, tensor<1x1x4x4xf32>) -> tensor<4x1x8x8xf32>
+  %1 = mpc.conv %0, %mean strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) groups(1) : (tensor<4x1x8x8xf32>, tensor<1x1x3x3xf32>) -> tensor<4x1x8x8xf32>
+  %2 = mpc.conv %1, %slope strides([1, 1]) pad([0, 1], [0, 1]) dilations([1, 1]) groups(1) : (tensor<4x1x8x8xf32>, tensor<1x1x1x3xf32>) -> tensor<4x1x8x8xf32>
+  %3 = mpc.conv %2, %same strides([1, 1]) pad([0, 1], [0, 1]) dilations([1, 1]) groups(1) : (tensor<4x1x8x8xf32>, tensor<1x1x1x3xf32>) -> tensor<4x1x8x8xf32>
+  %4 = mpc.conv %3, %equal strides([1, 1]) pad([0, 1], [0, 1]) dilations([1, 1]) groups(1) : (tensor<4x1x8x8xf32>, tensor<1x1x1x3xf32>) -> tensor<4x1x8x8xf32>
+  %5 = mpc.conv %p, %bins strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(1) : (tensor<4x5x8x8xf32>, tensor<1x5x1x1xf32>) -> tensor<4x1x8x8xf32>
+  %6 = mpc.add %4, %5 : (tensor<4x1x8x8xf32>, tensor<4x1x8x8xf32>) -> tensor<4x1x8x8xf32>
+  return %6 : tensor<4x1x8x8xf32>
+}
+
+// -----
+
+// Constants of graphs and formulas: a symmetric and a sparse matrix, a table of a
+// schedule, values of bins.
+// CHECK: loc("edges"{{.*}}): tensor<3x3xf32> is not trained: it is a symmetric or sparse matrix
+// CHECK-NEXT: loc("walk"{{.*}}): tensor<3x3xf32> is not trained: it is a symmetric or sparse matrix
+// CHECK-NEXT: loc("alphas"{{.*}}): tensor<8xf32> is not trained: it is a table of rising or falling numbers
+// CHECK-NEXT: loc("atoms"{{.*}}): tensor<5xf32> is not trained: it contains a ramp
+func.func @formulas(%x: tensor<4x3x5xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %t: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name = "t"})
+    -> (tensor<4x3x5xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %edges = mpc.constant dense<[[0.5, 0.3, 0.1], [0.3, 0.4, 0.2], [0.1, 0.2, 0.6]]> : tensor<3x3xf32> loc("edges"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %walk = mpc.constant dense<[[0.5, 0.3, 0.2], [0.3, 0.7, 0.0], [0.0, 0.0, 1.0]]> : tensor<3x3xf32> loc("walk"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %alphas = mpc.constant dense<[0.9, 0.8, 0.72, 0.63, 0.5, 0.4, 0.3, 0.1]> : tensor<8xf32> loc("alphas"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %atoms = mpc.constant dense<[-1.0, -0.5, 0.0, 0.5, 1.0]> : tensor<5xf32> loc("atoms"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %0 = mpc.matmul %edges, %x : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
+  %1 = mpc.tanh %0 : tensor<4x3x5xf32>
+  %2 = mpc.matmul %walk, %1 : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
+  %3 = mpc.gather %alphas, %t axis(0) : (tensor<8xf32>, tensor<4xi32>) -> tensor<4xf32>
+  %4 = mpc.reshape %3 : tensor<4xf32> to tensor<4x1x1xf32>
+  %5 = mpc.mul %2, %4 : (tensor<4x3x5xf32>, tensor<4x1x1xf32>) -> tensor<4x3x5xf32>
+  %6 = mpc.mul %5, %atoms : (tensor<4x3x5xf32>, tensor<5xf32>) -> tensor<4x3x5xf32>
+  return %6 : tensor<4x3x5xf32>
+}
+
+// -----
+
+// A module may hold a parameter that the exporter records fixed.
+// CHECK: loc("bins.weight"{{.*}}): tensor<5x1xf32> is not trained: it contains a ramp
+// CHECK-NEXT: loc("line.weight"{{.*}}): tensor<5x1xf32> is trained: the exporter recorded a parameter
+func.func @recorded(%x: tensor<4x5xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x1xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %bins = mpc.constant dense<[[0.0], [0.5], [1.0], [1.5], [2.0]]> : tensor<5x1xf32> loc("bins.weight"(fused<{mpc.origin = "parameter"}>["m.onnx":0:0]))
+  %line = mpc.constant dense<[[0.0], [0.4], [1.0], [1.5], [2.0]]> : tensor<5x1xf32> loc("line.weight"(fused<{mpc.origin = "parameter"}>["m.onnx":0:0]))
+  %0 = mpc.matmul %x, %bins : (tensor<4x5xf32>, tensor<5x1xf32>) -> tensor<4x1xf32>
+  %1 = mpc.matmul %x, %line : (tensor<4x5xf32>, tensor<5x1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.mul %0, %1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %2 : tensor<4x1xf32>
 }
