@@ -14,13 +14,17 @@
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
+#include "llvm/ADT/SetVector.h"
 
 #include <cmath>
 
@@ -159,6 +163,10 @@ bool WeightClassifier::keepsRaw(Operation &op) const {
          !movesElements(&op, operand.getOperandNumber())) ||
         (isa<MulOp, DivOp>(op) && only && only != value))
       return false;
+    if (unsigned index = 1 - operand.getOperandNumber();
+        isArithmetic(&op) && !followsFromData(op.getOperand(index)) &&
+        !shiftsRaw(&op, index) && !isFixed(op.getOperand(index)))
+      return false;
     only = value;
   }
   if (!only)
@@ -253,20 +261,24 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
       return {Kind::Formula, "its product " + at + " is an angle"};
     if (index > 1)
       return {Kind::Weight, "it is the bias of " + at};
-    return {fusionClassOf(op) == FusionClass::Convolution ? Kind::Filter
-                                                          : Kind::Matrix,
+    bool isFilter = fusionClassOf(op) == FusionClass::Convolution;
+    return {isa<ConvTransposeOp>(op) ? Kind::Upsampling
+            : isFilter               ? Kind::Filter
+                                     : Kind::Matrix,
             "it is multiplied by activations in " + at};
   }
   if (fusionClassOf(op) == FusionClass::Recurrent && index > 0) {
     if (!isInitialState(op, operand.get()))
       return {Kind::Weight, "it is a weight of " + at};
     std::optional<double> splat = constantSplat(operand.get());
-    return {splat && *splat == 0 ? Kind::Formula : Kind::Unknown,
+    return {splat && *splat == 0 ? Kind::State : Kind::Unknown,
             "it is an initial state of " + at};
   }
   if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0) {
     if (normalizesInput(op->getResult(0)))
       return {Kind::Normalization, "it normalizes an input after " + at};
+    if (isa_and_present<ArgmaxOp, ArgminOp>(producerOf(op->getOperand(1))))
+      return {Kind::Codebook, "it is the codebook of " + at};
     return {Kind::Table, "it is the embedding table of " + at};
   }
   if (isRectifierSlope(op, index))
@@ -283,8 +295,10 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
       return {Kind::Formula, "its result in " + at + " is an angle"};
     if (one && guardsFromZero(op, operand.get()))
       return {Kind::Formula, "it keeps " + at + " from zero"};
-    if (raw.contains(other))
+    if (shiftsRaw(op, index))
       return {Kind::Normalization, "it normalizes an input in " + at};
+    if (rescalesOutput(op))
+      return {Kind::Rescaling, "it rescales an output in " + at};
     Operation *product = producerOf(other);
     bool isLayer = isa_and_present<ContractionOpInterface>(product) &&
                    llvm::any_of(product->getOperands(), [&](Value value) {
@@ -298,6 +312,87 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
     return {Kind::Unknown, "it is combined with activations in " + at};
   }
   return {Kind::Unknown, "it is combined with activations in " + at};
+}
+
+bool WeightClassifier::shiftsRaw(Operation *op, unsigned index) const {
+  Value other = op->getOperand(1 - index);
+  auto type = cast<RankedTensorType>(op->getOperand(index).getType());
+  return raw.contains(other) &&
+         elementCount(op->getResult(0)) == elementCount(other) &&
+         !(isa<AddOp>(op) && wideDims(type.getShape()) > 1);
+}
+
+bool WeightClassifier::rescalesOutput(Operation *op) const {
+  // The only operand that follows from data, or null.
+  auto dataOperand = [&](Operation *of) -> Value {
+    Value only;
+    if (isArithmetic(of) || isUnaryMovement(of) ||
+        isa<CastOp, ClampOp, PowOp>(of))
+      for (Value operand : of->getOperands())
+        if (followsFromData(operand)) {
+          if (only && only != operand)
+            return Value();
+          only = operand;
+        }
+    return only;
+  };
+  Operation *from = op;
+  while (from && !isa<TanhOp, SigmoidOp>(from)) {
+    Value operand = dataOperand(from);
+    from = operand ? operand.getDefiningOp() : nullptr;
+  }
+  if (!from)
+    return false;
+  llvm::SetVector<Operation *> users;
+  users.insert(op);
+  for (size_t i = 0; i < users.size(); ++i)
+    for (OpOperand &use : users[i]->getUses()) {
+      Operation *user = use.getOwner();
+      if (user->hasTrait<OpTrait::IsTerminator>())
+        continue;
+      if (!dataOperand(user) && !movesElements(user, use.getOperandNumber()))
+        return false;
+      users.insert(user);
+    }
+  return true;
+}
+
+bool WeightClassifier::projectsConstants(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *op) {
+    if (isa<ContractionOpInterface>(op))
+      return llvm::none_of(op->getOperands(), [&](Value operand) {
+        return followsFromData(operand);
+      });
+    return (isa<CastOp>(op) || isUnaryMovement(op)) &&
+           projectsConstants(op->getResult(0));
+  });
+}
+
+/// Returns true if `value` follows from constants elementwise; sets `hasRoot`
+/// if a root of a tensor is taken.
+static bool isElementwise(Value value, bool &hasRoot, unsigned depth = 8) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  bool isRoot = isa<SqrtOp, RsqrtOp>(op);
+  hasRoot |= isRoot && elementCount(value) > 1;
+  return (isRoot || isArithmetic(op) || isUnaryMovement(op) ||
+          isa<ConstantOp, CastOp, ReciprocalOp>(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isElementwise(operand, hasRoot, depth - 1);
+         });
+}
+
+bool WeightClassifier::meetsDeviation(Value value) const {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (isa<CastOp>(op) || isUnaryMovement(op))
+      return meetsDeviation(op->getResult(0));
+    bool hasRoot = false;
+    return isArithmetic(op) &&
+           isElementwise(op->getOperand(1 - use.getOperandNumber()), hasRoot) &&
+           hasRoot;
+  });
 }
 
 bool WeightClassifier::normalizesInput(Value value) const {
@@ -382,9 +477,9 @@ void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
              "it is a scale or zero point of quantized values in " + at});
       } else if (meets) {
         uses.push_back(describeUse(use));
-      } else if (isa<SinOp, CosOp>(op)) {
-        uses.push_back({Kind::Formula, at + " uses it as an angle"});
       } else {
+        if (isa<SinOp, CosOp>(op))
+          uses.push_back({Kind::Angle, at + " uses it as an angle"});
         llvm::append_range(open, op->getResults());
         if (scaled.contains(next) &&
             (isArithmetic(op) || movesElements(op, use.getOperandNumber())))

@@ -32,8 +32,8 @@ public:
     /// Whether the constant can never be a parameter: an integer, or not
     /// finite.
     bool isFixed = false;
-    /// Frozen only as normalization of an input: a parameter after all in a
-    /// model without others.
+    /// Frozen only as normalization of an input or of an output: a parameter
+    /// after all in a model without others.
     bool onlyNormalizes = false;
   };
 
@@ -46,14 +46,24 @@ private:
     enum class Kind {
       /// As a layer's weight.
       Weight,
-      /// Weight used as a matrix, a filter or an embedding table.
+      /// Weight used as a matrix, a filter, one of a transposed convolution, or
+      /// an embedding table.
       Matrix,
       Filter,
+      Upsampling,
       Table,
+      /// As a table that an argument of an extreme value indexes.
+      Codebook,
       /// As a position table or a constant of a formula.
       Formula,
+      /// As an angle that follows from constants alone.
+      Angle,
+      /// As an initial state of zeros.
+      State,
       /// Shift or scale of a raw input.
       Normalization,
+      /// Shift or scale of a bounded activation that is an output.
+      Rescaling,
       /// Scale, zero point or codebook of quantized values.
       Quantization,
       /// No evidence.
@@ -66,7 +76,8 @@ private:
 
     bool isWeight() const {
       return kind == Kind::Weight || kind == Kind::Matrix ||
-             kind == Kind::Filter || kind == Kind::Table;
+             kind == Kind::Filter || kind == Kind::Upsampling ||
+             kind == Kind::Table;
     }
   };
 
@@ -82,8 +93,20 @@ private:
   /// data, and as a scale of quantized values unless it `isScaled` itself.
   void collectUses(mlir::Value value, llvm::SmallVectorImpl<Use> &uses,
                    bool isScaled = false) const;
+  /// Returns true if the constant operand `index` of the arithmetic `op` shifts
+  /// or scales a raw value: it adds no dimensions, as an embedding of numbers
+  /// does, and no table of positions.
+  bool shiftsRaw(mlir::Operation *op, unsigned index) const;
   /// Returns true if all uses of `value` shift or scale raw values.
   bool normalizesInput(mlir::Value value) const;
+  /// Returns true if only constants are applied, in arithmetic, between a
+  /// bounded activation and `op`, and between `op` and the outputs.
+  bool rescalesOutput(mlir::Operation *op) const;
+  /// Returns true if constants alone are multiplied by `value` as a matrix.
+  bool projectsConstants(mlir::Value value) const;
+  /// Returns true if `value` is combined, without data, with the root of a
+  /// tensor: scale or shift of a batch norm that was written as arithmetic.
+  bool meetsDeviation(mlir::Value value) const;
   /// Returns true if layers use `value` as a weight only.
   bool isLayerWeight(mlir::Value value) const;
   /// Returns true if `use` shifts or scales quantized values, alone or in a

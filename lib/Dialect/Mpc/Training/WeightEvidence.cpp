@@ -206,6 +206,17 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
          return textIf(!f.isWeight && f.holds(holdsMask),
                        "it contains the values of a mask");
        }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.model.projectsConstants(f.op.getResult()) &&
+                           holdsUnitVector(f.values()),
+                       "it is a unit vector that is multiplied by a weight");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(!f.isWeight && f.model.meetsDeviation(f.op.getResult()),
+                       "it is folded with the statistics of a frozen norm");
+       }},
 
       // Names.
       {kTrained,
@@ -223,6 +234,17 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       {kFrozen, [](F f) { return f.isWeight ? "" : f.useAs(Kind::Formula); }},
       {kFrozen,
        [](F f) {
+         return !f.isStored || isNumberName(f.name) ? f.useAs(Kind::State) : "";
+       }},
+      {kFrozen,
+       [](F f) {
+         return !f.isStored || isNumberName(f.name) ||
+                        f.holds(holdsProgression, /*geometric=*/!f.isWeight)
+                    ? f.useAs(Kind::Angle)
+                    : "";
+       }},
+      {kFrozen,
+       [](F f) {
          return textIf(f.isNode && f.model.hasInitializers && !f.isWeight,
                        "it is a literal of the model's graph, which has its "
                        "weights in initializers");
@@ -237,6 +259,13 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
                     ? "it has no effect: " + f.uses.front().text
                     : "";
        }},
+      // The nearest rows, which the table itself selects, have no gradient.
+      {kFrozen,
+       [](F f) { return f.uses.size() > 1 ? f.useAs(Kind::Codebook) : ""; }},
+      {kFrozen, [](F f) { return f.useAs(Kind::Rescaling); },
+       /*isFixed=*/false, /*onlyNormalizes=*/true},
+      {kTrained,
+       [](F f) { return textIf(isBiasName(f.name), "it is named a bias"); }},
       {kFrozen,
        [](F f) { return f.isWeight ? "" : f.useAs(Kind::Normalization); },
        /*isFixed=*/false, /*onlyNormalizes=*/true},
@@ -244,13 +273,14 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       // Values, first of weights.
       {kFrozen,
        [](F f) {
-         return textIf(f.isUsed({Kind::Filter}) &&
+         return textIf(f.isUsed({Kind::Filter, Kind::Upsampling}) &&
                            holdsFixedFilter(f.values(), /*boxes=*/true),
                        "it is a fixed filter");
        }},
       {kFrozen,
        [](F f) {
-         return textIf(f.isUsed({Kind::Matrix, Kind::Filter, Kind::Table}) &&
+         return textIf(f.isUsed({Kind::Matrix, Kind::Filter, Kind::Upsampling,
+                                 Kind::Table}) &&
                            f.holds(holdsZerosAndOnes),
                        "it contains zeros and ones alone");
        }},

@@ -42,6 +42,9 @@ SmallVector<std::string> mpc::wordsOf(StringRef name) {
 /// "h.0.fc.weight", "dense/weight:0", "dense/weight/ReadVariableOp:0" and
 /// "fc.weight.3".
 static SmallVector<std::string> lastWords(StringRef name) {
+  // The exporter's "onnx::ReduceMean_12" is named after its use.
+  if (name.contains("::"))
+    return {};
   name.consume_back(":0");
   name.consume_back("/ReadVariableOp");
   SmallVector<std::string> words;
@@ -69,19 +72,25 @@ bool mpc::isParameterName(StringRef name) {
   if (words.empty())
     return false;
   StringRef last = words.back();
-  if (llvm::is_contained({"weight", "weights", "token"}, last))
+  // Also those of masked positions. "embed" alone may be a codebook.
+  if (llvm::is_contained({"token", "tokens"}, last) ||
+      (words.size() > 1 &&
+       llvm::is_contained({"embed", "embedding", "embeddings"}, last)))
     return true;
   if (isAny(words, kConstants))
     return false;
-  // The number that fills a mask, as in GPT-2.
-  if (llvm::join(words, "_") == "masked_bias")
-    return false;
-  // Kernels and embeddings are those of Keras; others are of any kind.
-  return llvm::is_contained({"bias", "biases", "gamma", "beta"}, last) ||
-         llvm::is_contained({"kernel", "embeddings", "logit_scale",
-                             "depthwise_kernel", "pointwise_kernel",
-                             "recurrent_kernel"},
+  // Kernels are those of Keras; others are of any kind.
+  return llvm::is_contained({"weight", "weights", "gamma", "beta"}, last) ||
+         llvm::is_contained({"bias", "biases", "kernel", "embeddings",
+                             "logit_scale", "depthwise_kernel",
+                             "pointwise_kernel", "recurrent_kernel"},
                             llvm::join(words, "_"));
+}
+
+bool mpc::isBiasName(StringRef name) {
+  SmallVector<std::string> words = lastWords(name);
+  return words.size() > 1 &&
+         llvm::is_contained({"bias", "biases"}, words.back());
 }
 
 bool mpc::isBufferName(StringRef name) {
@@ -92,12 +101,11 @@ bool mpc::isBufferName(StringRef name) {
       isAny(wordsOf(name), {"dft", "idft", "stft", "istft"}))
     return true;
   static constexpr StringRef kLast[] = {
-      "mean",    "std",     "var",    "freqs",      "cos", "sin",
-      "anchors", "strides", "window", "buffer",     "cis", "grid",
-      "slopes",  "cached",  "cache",  "filterbank", "fb"};
-  // Vectors of spectral_norm; "weight_v" is a parameter of weight_norm.
+      "mean",   "avg",     "noise",   "std",        "var",    "freqs", "cos",
+      "sin",    "anchors", "strides", "window",     "buffer", "cis",   "grid",
+      "slopes", "cached",  "cache",   "filterbank", "fb"};
   static constexpr StringRef kWhole[] = {"pe", "filt", "position_ids",
-                                         "masked_bias", "weight_u"};
+                                         "noise_const", "final_logits_bias"};
   static constexpr StringRef kEnds[] = {"freq", "filter"};
   // A logarithm of a deviation (log_std) is learned.
   return (llvm::is_contained(kLast, words.back()) && !isAny(words, {"log"})) ||
@@ -107,11 +115,12 @@ bool mpc::isBufferName(StringRef name) {
 
 bool mpc::isNumberName(StringRef name) {
   SmallVector<std::string> words = wordsOf(name), last = lastWords(name);
-  if (name.contains("::") || name.ends_with("/x:0") || name.ends_with("/y:0") ||
+  if (name.ends_with("/x:0") || name.ends_with("/y:0") ||
       isAny(words, {"const", "constant", "constants"}) || last.empty() ||
       llvm::is_contained({"eps", "epsilon", "min", "max"}, last.back()) ||
-      llvm::is_contained({"zero", "half", "one", "two", "three", "six"},
-                         llvm::join(last, "_")))
+      llvm::is_contained(
+          {"zero", "zeros", "half", "one", "ones", "two", "three", "six"},
+          llvm::join(last, "_")))
     return true;
   StringRef stem = name.rtrim("0123456789");
   return (stem.size() < name.size() &&
