@@ -168,6 +168,30 @@ class Tied(nn.Module):
         return torch.tanh(self.fc(self.emb(x) + self.codes[x].float() * self.steps)) @ self.emb.weight.T
 
 
+class Policy(nn.Module):
+    """Learned positions, states and tokens without layers; fixed filters, bins and ranges with names of weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.pos_embedding, self.mask_embedding = nn.Parameter(floats(1, 7, 4) / 4), nn.Parameter(floats(4) / 4)
+        # One state for each sequence of a batch: the optimizer of the exporter copies what is expanded.
+        self.lstm, self.lstm_h0 = nn.LSTM(4, 4, batch_first=True), nn.Parameter(torch.zeros(1, BATCH, 4))
+        self.lstm_c0 = nn.Parameter(floats(1, BATCH, 4) / 4)
+        self.blur, self.bins = nn.Module(), nn.Module()
+        self.blur.register_buffer("kernel", torch.tensor([0.25, 0.5, 0.25]).expand(4, 1, 3).clone())
+        self.bins.register_buffer("weight", torch.arange(6.0)[None, :, None] / 4)
+        self.fc, self.out = nn.Linear(4, 6), nn.Linear(7, 2)
+        self.register_buffer("action_scale", torch.tensor([1.5, 1.25]))
+        self.register_buffer("action_bias", torch.tensor([0.25, 0.0]))
+
+    def forward(self, x):
+        h = torch.where(x[..., :1] > 0.5, self.mask_embedding, x + self.pos_embedding)
+        h = self.lstm(h, (self.lstm_h0, self.lstm_c0))[0].transpose(1, 2)
+        h = F.conv1d(h, self.blur.kernel, padding=1, groups=4)
+        h = F.conv1d(self.fc(h.transpose(1, 2)).softmax(-1).transpose(1, 2), self.bins.weight)
+        return torch.tanh(self.out(h[:, 0])) * self.action_scale + self.action_bias
+
+
 def floats(*shape):
     return torch.randn(shape)
 
@@ -188,6 +212,7 @@ CASES = {
                F.cross_entropy),
     "tied": (Tied, lambda n: (torch.randint(0, 20, (n, 6)), torch.randint(0, 20, (n, 6))), "softmax_cross_entropy",
              lambda y, t: F.cross_entropy(y.flatten(0, 1), t.flatten())),
+    "policy": (Policy, lambda n: (floats(n, 7, 4), floats(n, 2)), "mean_squared_error", F.mse_loss),
     "boxes": (Boxes, lambda n: (floats(n, 2, 6, 6), floats(n, 36, 7)), "huber", F.huber_loss),
 }
 EXPORTERS = {
