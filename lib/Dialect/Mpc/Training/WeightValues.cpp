@@ -261,7 +261,9 @@ bool mpc::holdsSymmetricMatrix(const reference::Tensor &tensor) {
 }
 
 bool mpc::holdsSparseMatrix(const reference::Tensor &tensor) {
-  int64_t zeros = llvm::count(tensor.floats(), 0.0);
+  ArrayRef<double> values = tensor.floats();
+  int64_t zeros = llvm::count(values, 0.0);
+  bool isPositive = llvm::all_of(values, [](double v) { return v >= 0; });
   return wideDims(tensor.getShape()) > 1 && tensor.size() > 8 &&
-         zeros < tensor.size() && 4 * zeros >= tensor.size();
+         zeros < tensor.size() && (isPositive ? 4 : 2) * zeros >= tensor.size();
 }

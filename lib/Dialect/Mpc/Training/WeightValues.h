@@ -58,7 +58,8 @@ bool holdsFixedFilter(const reference::Tensor &tensor, bool boxes);
 /// Returns true for symmetric matrices that are not constant or diagonal.
 bool holdsSymmetricMatrix(const reference::Tensor &tensor);
 
-/// Returns true for matrices with zeros in a quarter of their elements or more.
+/// Returns true for matrices with zeros in half of their elements or more, in a
+/// quarter if none is negative.
 bool holdsSparseMatrix(const reference::Tensor &tensor);
 
 } // namespace mpc

@@ -459,10 +459,12 @@ func.func @embedded(%x: tensor<4x3x2xf32> {mpc.role = #mpc.role<input>, mpc.name
 
 // -----
 
-// Constants of graphs and formulas: a symmetric and a sparse matrix, a table of a
-// schedule, values of bins, learned and given frequencies.
+// Constants of graphs and formulas: a symmetric and a sparse matrix (a learned one
+// with some zeros has negative numbers), a table of a schedule, values of bins,
+// learned and given frequencies.
 // CHECK: loc("edges"{{.*}}): tensor<3x3xf32> is not trained: it is a symmetric or sparse matrix
 // CHECK-NEXT: loc("walk"{{.*}}): tensor<3x3xf32> is not trained: it is a symmetric or sparse matrix
+// CHECK-NEXT: loc("mixed"{{.*}}): tensor<3x3xf32> is trained: it is multiplied by activations in
 // CHECK-NEXT: loc("alphas"{{.*}}): tensor<8xf32> is not trained: it is a table of rising or falling numbers
 // CHECK-NEXT: loc("atoms"{{.*}}): tensor<5xf32> is not trained: it contains a ramp
 // CHECK-NEXT: loc("low"{{.*}}): tensor<5x1xf32> is trained: it is multiplied by activations in
@@ -471,13 +473,15 @@ func.func @formulas(%x: tensor<4x3x5xf32> {mpc.role = #mpc.role<input>, mpc.name
     -> (tensor<4x3x1xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %edges = mpc.constant dense<[[0.5, 0.3, 0.1], [0.3, 0.4, 0.2], [0.1, 0.2, 0.6]]> : tensor<3x3xf32> loc("edges"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %walk = mpc.constant dense<[[0.5, 0.3, 0.2], [0.3, 0.7, 0.0], [0.0, 0.0, 1.0]]> : tensor<3x3xf32> loc("walk"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %mixed = mpc.constant dense<[[0.5, 0.3, -0.2], [0.3, -0.7, 0.0], [0.0, 0.0, 1.0]]> : tensor<3x3xf32> loc("mixed"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %alphas = mpc.constant dense<[0.9, 0.8, 0.72, 0.63, 0.5, 0.4, 0.3, 0.1]> : tensor<8xf32> loc("alphas"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %atoms = mpc.constant dense<[-1.0, -0.5, 0.0, 0.5, 1.0]> : tensor<5xf32> loc("atoms"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %low = mpc.constant dense<[[1.0], [1.3], [1.7], [2.5], [4.0]]> : tensor<5x1xf32> loc("low"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %rates = mpc.constant dense<[1.0, 0.5, 0.25, 0.125, 0.0625]> : tensor<5xf32> loc("rates"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
   %0 = mpc.matmul %edges, %x : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
   %1 = mpc.tanh %0 : tensor<4x3x5xf32>
-  %2 = mpc.matmul %walk, %1 : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
+  %mix = mpc.matmul %mixed, %1 : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
+  %2 = mpc.matmul %walk, %mix : (tensor<3x3xf32>, tensor<4x3x5xf32>) -> tensor<4x3x5xf32>
   %3 = mpc.gather %alphas, %t axis(0) : (tensor<8xf32>, tensor<4xi32>) -> tensor<4xf32>
   %4 = mpc.reshape %3 : tensor<4xf32> to tensor<4x1x1xf32>
   %5 = mpc.mul %2, %4 : (tensor<4x3x5xf32>, tensor<4x1x1xf32>) -> tensor<4x3x5xf32>
