@@ -197,9 +197,9 @@ void Tensor::toBytes(void *data) const {
 }
 
 ElementsAttr Tensor::toAttr(StringRef name) const {
-  std::vector<char> bytes(byteCount(type));
-  toBytes(bytes.data());
-  return makeConstant(type, bytes, name);
+  AsmResourceBlob bytes = allocateConstant(type);
+  toBytes(bytes.getMutableData().data());
+  return makeConstant(type, std::move(bytes), name);
 }
 
 Tensor Tensor::withType(RankedTensorType newType) const & {

@@ -59,6 +59,9 @@ FailureOr<ConstantBytes> ConstantBytes::get(ElementsAttr attr) {
   return result;
 }
 
+/// Alignment of large constants, in bytes.
+static constexpr size_t kAlignment = 64;
+
 /// Returns true if all elements are bitwise equal.
 static bool isUniform(ArrayRef<char> bytes, size_t elementBytes) {
   return bytes.size() >= elementBytes &&
@@ -90,27 +93,45 @@ static std::string freeName(MLIRContext *context, StringRef name) {
   return numbered(free);
 }
 
-ElementsAttr mpc::makeConstant(RankedTensorType type, ArrayRef<char> bytes,
-                               StringRef name) {
+/// Returns the constant if it is a dense attribute, else null.
+static ElementsAttr makeInline(RankedTensorType type, ArrayRef<char> bytes) {
   size_t elementBytes = bytesPerElement(type.getElementType());
   bool boolean = type.getElementType().isInteger(1);
   bool uniform = isUniform(bytes, elementBytes);
-  if (boolean && (uniform || int64_t(bytes.size()) <= kInlineConstantBytes)) {
+  if (!uniform && int64_t(bytes.size()) > kInlineConstantBytes)
+    return {};
+  if (boolean) {
     SmallVector<bool> values(
         llvm::map_range(bytes, [](char byte) { return byte != 0; }));
     if (uniform)
       return DenseElementsAttr::get(type, values.front());
     return DenseElementsAttr::get(type, ArrayRef<bool>(values));
   }
-  if (uniform)
-    return DenseElementsAttr::getFromRawBuffer(type,
-                                               bytes.take_front(elementBytes));
-  if (int64_t(bytes.size()) <= kInlineConstantBytes)
-    return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  return DenseElementsAttr::getFromRawBuffer(
+      type, uniform ? bytes.take_front(elementBytes) : bytes);
+}
+
+ElementsAttr mpc::makeConstant(RankedTensorType type, ArrayRef<char> bytes,
+                               StringRef name) {
+  if (ElementsAttr dense = makeInline(type, bytes))
+    return dense;
   return DenseResourceElementsAttr::get(
       type, freeName(type.getContext(), name),
-      HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64,
+      HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kAlignment,
                                                     /*dataIsMutable=*/false));
+}
+
+ElementsAttr mpc::makeConstant(RankedTensorType type, AsmResourceBlob bytes,
+                               StringRef name) {
+  if (ElementsAttr dense = makeInline(type, bytes.getData()))
+    return dense;
+  return DenseResourceElementsAttr::get(type, freeName(type.getContext(), name),
+                                        std::move(bytes));
+}
+
+AsmResourceBlob mpc::allocateConstant(RankedTensorType type) {
+  return HeapAsmResourceBlob::allocate(byteCount(type), kAlignment,
+                                       /*dataIsMutable=*/true);
 }
 
 ElementsAttr mpc::makeSplat(RankedTensorType type, double value) {

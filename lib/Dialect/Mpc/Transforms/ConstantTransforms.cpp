@@ -9,6 +9,7 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace mlir;
@@ -20,6 +21,10 @@ std::string mpc::derivedConstantName(ElementsAttr attr, StringRef suffix) {
   return suffix.str();
 }
 
+template <typename Element> static Element *elementsOf(AsmResourceBlob &blob) {
+  return reinterpret_cast<Element *>(blob.getMutableData().data());
+}
+
 static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);
   for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
@@ -27,16 +32,34 @@ static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
+/// Calls `fn` with an unsigned integer of an element's size. Elements are
+/// copied as numbers: a memcpy of a size unknown to the compiler is a call.
+template <typename Fn> static void withElementBytes(int64_t bytes, Fn fn) {
+  switch (bytes) {
+  case 1:
+    return fn(uint8_t());
+  case 2:
+    return fn(uint16_t());
+  case 4:
+    return fn(uint32_t());
+  default:
+    assert(bytes == 8 && "element of an unknown size");
+    return fn(uint64_t());
+  }
+}
+
 /// Gathers the elements at `offset` + index * `strides` into row-major order.
-static void copyStrided(ArrayRef<char> source, std::vector<char> &target,
-                        int64_t elementBytes, ArrayRef<int64_t> shape,
-                        ArrayRef<int64_t> strides, int64_t offset) {
-  int64_t count = productOf(shape);
+template <typename Element>
+static void copyStrided(const Element *source, Element *target,
+                        ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
+                        int64_t offset) {
+  int64_t count = productOf(shape), rank = shape.size();
+  int64_t width = rank ? shape.back() : 1, step = rank ? strides.back() : 1;
   SmallVector<int64_t> index(shape.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(target.data() + i * elementBytes,
-                source.data() + offset * elementBytes, elementBytes);
-    for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+  for (Element *end = target + count; target != end; target += width) {
+    for (int64_t i = 0; i < width; ++i)
+      target[i] = source[offset + i * step];
+    for (int64_t d = rank - 2; d >= 0; --d) {
       offset += strides[d];
       if (++index[d] < shape[d])
         break;
@@ -57,10 +80,14 @@ stridedConstant(ElementsAttr attr, ArrayRef<int64_t> shape,
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
   if (failed(bytes))
     return failure();
-  int64_t elementBytes = bytesPerElement(element);
-  std::vector<char> target(productOf(shape) * elementBytes);
-  copyStrided(bytes->bytes(), target, elementBytes, shape, strides, offset);
-  return makeConstant(type, target, derivedConstantName(attr, suffix));
+  AsmResourceBlob target = allocateConstant(type);
+  withElementBytes(bytesPerElement(element), [&](auto unit) {
+    using Element = decltype(unit);
+    copyStrided(bytes->as<Element>().data(), elementsOf<Element>(target), shape,
+                strides, offset);
+  });
+  return makeConstant(type, std::move(target),
+                      derivedConstantName(attr, suffix));
 }
 
 static ArrayRef<int64_t> shapeOf(ElementsAttr attr) {
@@ -184,6 +211,43 @@ FailureOr<ElementsAttr> mpc::padConstant(ElementsAttr attr,
   return makeConstant(type, target, derivedConstantName(attr, "padded"));
 }
 
+/// Writes the panels that packConstant() returns; padding is left as it is.
+template <typename Element>
+static void packPanels(const Element *data, Element *target,
+                       const PackSource &source, PackedAttr packed) {
+  int64_t width = packed.getColumns(), depth = packed.getDepth();
+  int64_t panels = llvm::divideCeil(source.columns, width);
+  int64_t run = source.run ? source.run : source.rows;
+  int64_t steps = packed.getSteps(source.rows, run);
+  // Column j = h * half + i is at index interleave * i + h, with `depth`
+  // consecutive k indices per step.
+  int64_t half = width / packed.getInterleave();
+  SmallVector<int64_t> places(width);
+  for (int64_t j = 0; j < width; ++j)
+    places[j] = (packed.getInterleave() * (j % half) + j / half) * depth;
+  bool isCopy = depth == 1 && half == width && source.columnStride == 1;
+  for (int64_t group = 0; group < source.groups; ++group)
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      int64_t count = std::min(width, source.columns - panel * width);
+      Element *block =
+          target + (group * panels + panel) * steps * depth * width;
+      const Element *columns = data + group * source.groupStride +
+                               panel * width * source.columnStride;
+      for (int64_t k = 0; k < source.rows; ++k) {
+        int64_t step = packed.getSteps(k / run * run, run) + k % run / depth;
+        Element *row = block + step * depth * width + k % run % depth;
+        const Element *from = columns +
+                              (k % source.rowSplit) * source.rowStride +
+                              (k / source.rowSplit) * source.outerRowStride;
+        if (isCopy)
+          std::copy_n(from, count, row);
+        else
+          for (int64_t j = 0; j < count; ++j)
+            row[places[j]] = from[j * source.columnStride];
+      }
+    }
+}
+
 FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
                                           const PackSource &source,
                                           PackedAttr packed) {
@@ -191,37 +255,19 @@ FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
   if (failed(bytes))
     return failure();
   Type element = attr.getElementType();
-  int64_t elementBytes = bytesPerElement(element), width = packed.getColumns();
-  int64_t panels = llvm::divideCeil(source.columns, width);
-  int64_t depth = packed.getDepth(),
-          run = source.run ? source.run : source.rows;
-  int64_t steps = packed.getSteps(source.rows, run);
+  int64_t panels = llvm::divideCeil(source.columns, packed.getColumns());
+  int64_t steps =
+      packed.getSteps(source.rows, source.run ? source.run : source.rows);
   auto type = RankedTensorType::get(
       {source.groups * panels, steps, packed.getStepElements()}, element);
-  std::vector<char> target(elementCount(type) * elementBytes, 0);
-  int64_t half = width / packed.getInterleave();
-  const char *data = bytes->bytes().data();
-  for (int64_t group = 0; group < source.groups; ++group)
-    for (int64_t panel = 0; panel < panels; ++panel)
-      for (int64_t k = 0; k < source.rows; ++k) {
-        int64_t step = packed.getSteps(k / run * run, run) + k % run / depth;
-        char *row = target.data() + ((group * panels + panel) * steps + step) *
-                                        depth * width * elementBytes;
-        int64_t base = group * source.groupStride +
-                       (k % source.rowSplit) * source.rowStride +
-                       (k / source.rowSplit) * source.outerRowStride;
-        int64_t count = std::min(width, source.columns - panel * width);
-        for (int64_t j = 0; j < count; ++j) {
-          // Column j = h * half + i is at index interleave * i + h, with
-          // `depth` consecutive k indices per step.
-          int64_t place = packed.getInterleave() * (j % half) + j / half;
-          place = place * depth + k % run % depth;
-          std::memcpy(row + place * elementBytes,
-                      data +
-                          (base + (panel * width + j) * source.columnStride) *
-                              elementBytes,
-                      elementBytes);
-        }
-      }
-  return makeConstant(type, target, derivedConstantName(attr, "packed"));
+  AsmResourceBlob target = allocateConstant(type);
+  if (elementCount(type) != source.groups * source.columns * source.rows)
+    std::memset(target.getMutableData().data(), 0, byteCount(type));
+  withElementBytes(bytesPerElement(element), [&](auto unit) {
+    using Element = decltype(unit);
+    packPanels(bytes->as<Element>().data(), elementsOf<Element>(target), source,
+               packed);
+  });
+  return makeConstant(type, std::move(target),
+                      derivedConstantName(attr, "packed"));
 }

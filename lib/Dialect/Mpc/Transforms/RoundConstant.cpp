@@ -11,7 +11,11 @@
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Tensor.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <array>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -39,6 +43,42 @@ void RoundingErrorStats::note(double value, double rounded, int64_t times) {
   finite += times;
 }
 
+void RoundingErrorStats::note(ArrayRef<float> exact, ArrayRef<float> rounded) {
+  // Independent partial sums, which the compiler keeps in vectors.
+  constexpr size_t kLanes = 8;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::array<double, kLanes> errorSums = {}, squareSums = {}, most = {};
+  std::array<int32_t, kLanes> infinite = {}, zero = {}, both = {};
+  size_t whole = exact.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      float value = exact[i + lane], near = rounded[i + lane];
+      bool isFinite = std::fabs(value) < kInfinity,
+           staysFinite = std::fabs(near) < kInfinity;
+      infinite[lane] += isFinite & (std::fabs(near) == kInfinity);
+      zero[lane] += (near == 0) & (value != 0);
+      both[lane] += isFinite & staysFinite;
+      double square = isFinite & staysFinite ? value : 0,
+             error = isFinite & staysFinite
+                         ? std::fabs(double(near) - double(value))
+                         : 0;
+      most[lane] = std::max(most[lane], error);
+      errorSums[lane] += error * error;
+      squareSums[lane] += square * square;
+    }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    overflowed += infinite[lane];
+    flushed += zero[lane];
+    finite += both[lane];
+    largest = std::max(largest, most[lane]);
+    errors += errorSums[lane];
+    values += squareSums[lane];
+  }
+  count += int64_t(whole);
+  for (size_t i = whole; i < exact.size(); ++i)
+    note(exact[i], rounded[i]);
+}
+
 NarrowingAttr RoundingErrorStats::toAttr(MLIRContext *context) const {
   // Errors are relative to the root mean square of the values if it is nonzero.
   double scale = values > 0 ? std::sqrt(values / double(finite)) : 1;
@@ -58,6 +98,62 @@ static void warn(ConstantOp op, FloatType type, StringRef name,
                         "them with float32";
 }
 
+/// Rounds to the nearest bfloat16, ties to even; a NaN becomes quiet.
+static uint16_t toBFloat16(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  uint32_t nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  return uint16_t(std::isnan(value) ? (bits >> 16) | 0x40 : nearest);
+}
+
+static float fromBFloat16(uint16_t bits) {
+  return llvm::bit_cast<float>(uint32_t(bits) << 16);
+}
+
+/// Rounds to the nearest float16, ties to even; a NaN becomes the quiet one.
+static uint16_t toFloat16(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  uint32_t magnitude = bits & 0x7fffffff, sign = (bits ^ magnitude) >> 16;
+  // 2^-14 is the least normal number, 2^16 rounds to infinity. The sum with 0.5
+  // rounds to multiples of the least subnormal, 2^-24.
+  uint32_t normal =
+      (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  uint32_t subnormal =
+      llvm::bit_cast<uint32_t>(llvm::bit_cast<float>(magnitude) + 0.5f) -
+      llvm::bit_cast<uint32_t>(0.5f);
+  uint32_t large = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+  return uint16_t(sign | (magnitude >= 0x47800000   ? large
+                          : magnitude >= 0x38800000 ? normal
+                                                    : subnormal));
+}
+
+static float fromFloat16(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
+  float normal = llvm::bit_cast<float>((magnitude << 13) + (112u << 23));
+  float subnormal = float(magnitude) * 0x1p-24f;
+  uint32_t large = 0x7f800000 | (magnitude & 0x3ff) << 13;
+  float found = magnitude >= 0x7c00  ? llvm::bit_cast<float>(large)
+                : magnitude >= 0x400 ? normal
+                                     : subnormal;
+  return llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(found) | sign);
+}
+
+/// Rounds `exact` into `target` and notes the errors, in chunks that stay in
+/// the cache.
+template <typename Encode, typename Decode>
+static void roundElements(ArrayRef<float> exact, uint16_t *target,
+                          RoundingErrorStats &losses, Encode encode,
+                          Decode decode) {
+  constexpr size_t kChunk = 1024;
+  std::array<float, kChunk> rounded;
+  for (; !exact.empty(); target += kChunk) {
+    ArrayRef<float> chunk = exact.take_front(kChunk);
+    exact = exact.drop_front(chunk.size());
+    for (size_t i = 0; i < chunk.size(); ++i)
+      rounded[i] = decode(target[i] = encode(chunk[i]));
+    losses.note(chunk, ArrayRef(rounded).take_front(chunk.size()));
+  }
+}
+
 std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,
                                                        FloatType type) {
   auto narrow = cast<RankedTensorType>(op.getType()).clone(type);
@@ -73,13 +169,20 @@ std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
     if (failed(bytes))
       return std::nullopt;
-    reference::Tensor tensor(narrow);
-    for (auto [value, out] :
-         llvm::zip_equal(bytes->as<float>(), tensor.floats())) {
-      out = reference::roundTo(value, type);
-      losses.note(value, out);
-    }
-    result.value = tensor.toAttr((name + "." + suffixOf(type)).str());
+    ArrayRef<float> exact = bytes->as<float>();
+    AsmResourceBlob rounded = allocateConstant(narrow);
+    char *target = rounded.getMutableData().data();
+    auto *halves = reinterpret_cast<uint16_t *>(target);
+    if (type.isBF16())
+      roundElements(exact, halves, losses, toBFloat16, fromBFloat16);
+    else if (type.isF16())
+      roundElements(exact, halves, losses, toFloat16, fromFloat16);
+    else
+      llvm::copy(exact, reinterpret_cast<double *>(target));
+    if (type.getWidth() > 16)
+      losses.note(exact, exact);
+    result.value = makeConstant(narrow, std::move(rounded),
+                                (name + "." + suffixOf(type)).str());
   }
   warn(op, type, name, losses);
   result.losses = losses.toAttr(op.getContext());

@@ -18,6 +18,7 @@ class ConstantOp;
 class RoundingErrorStats {
 public:
   void note(double value, double rounded, int64_t times = 1);
+  void note(llvm::ArrayRef<float> exact, llvm::ArrayRef<float> rounded);
   int64_t getOverflowed() const { return overflowed; }
   int64_t getCount() const { return count; }
   NarrowingAttr toAttr(mlir::MLIRContext *context) const;
@@ -36,8 +37,9 @@ struct RoundedConstant {
   NarrowingAttr losses;
 };
 
-/// Rounds an f32 constant to `type`. Warns if finite values overflow; the lint
-/// reports other losses. Returns nullopt if the data is unavailable.
+/// Rounds an f32 constant to a 16-bit type, or widens it to f64. Warns if
+/// finite values overflow; the lint reports other losses. Returns nullopt if
+/// the data is unavailable.
 std::optional<RoundedConstant> roundConstantValue(ConstantOp op,
                                                   mlir::FloatType type);
 

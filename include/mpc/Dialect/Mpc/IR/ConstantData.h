@@ -9,6 +9,7 @@
 #ifndef MPC_DIALECT_MPC_IR_CONSTANTDATA_H
 #define MPC_DIALECT_MPC_IR_CONSTANTDATA_H
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -44,6 +45,14 @@ private:
 mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
                                 llvm::ArrayRef<char> bytes,
                                 llvm::StringRef name = "constant");
+
+/// The same from memory of allocateConstant(), which a large value keeps.
+mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
+                                mlir::AsmResourceBlob bytes,
+                                llvm::StringRef name = "constant");
+
+/// Returns uninitialized memory for the bytes of a constant of `type`.
+mlir::AsmResourceBlob allocateConstant(mlir::RankedTensorType type);
 
 /// Creates a splat constant of a float or integer type; rounds or wraps the
 /// value to the element type.
