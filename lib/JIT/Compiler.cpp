@@ -596,8 +596,10 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
                     "no input has a symbolic dimension named '" +
                         options.dims.begin()->first + "'");
     ExternalBytes external;
-    if (model.readsExternal())
+    if (model.readsExternal()) {
+      sources.push_back(model);
       external = [&](const std::string &data) { return model.external(data); };
+    }
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
                   bytes->bytes.size()),

@@ -145,6 +145,8 @@ private:
 
   CompileOptions options;
   PipelineOptions pipeline;
+  /// Owns external constants of modules in the context.
+  std::vector<ModelSource> sources;
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
   std::vector<Diagnostic> said;
@@ -197,7 +199,8 @@ using ExternalBytes =
 
 /// Parses mpc dialect text, called `name` in messages, and checks that it has
 /// the form of an imported model: one entry function of mpc ops with static
-/// shapes. External constants get their bytes. Null after diagnostics.
+/// shapes. External constants refer to their bytes, which must outlive the
+/// context. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context,

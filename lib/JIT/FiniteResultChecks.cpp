@@ -33,6 +33,12 @@ static constexpr uint8_t kInfinities =
 template <typename Bits>
 static uint8_t valuesAmong(ArrayRef<Bits> bits, Bits exponent) {
   constexpr Bits kSign = Bits(1) << (8 * sizeof(Bits) - 1);
+  // Nearly all constants are finite; this loop is vectorized.
+  bool isFinite = true;
+  for (Bits element : bits)
+    isFinite &= (element & exponent) != exponent;
+  if (isFinite)
+    return 0;
   uint8_t values = 0;
   for (Bits element : bits) {
     if ((element & exponent) != exponent)

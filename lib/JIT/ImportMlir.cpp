@@ -225,10 +225,14 @@ static LogicalResult readExternal(ModuleOp module,
       return WalkResult::interrupt();
     }
     op->removeAttr(kExternalAttr);
-    op.setValueAttr(makeConstant(
-        type,
-        ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
-        name.getValue()));
+    // The caller keeps the bytes.
+    op.setValueAttr(
+        makeConstant(type,
+                     UnmanagedAsmResourceBlob::allocateWithAlign(
+                         ArrayRef(reinterpret_cast<const char *>(data->data()),
+                                  data->size()),
+                         alignof(std::max_align_t)),
+                     name.getValue()));
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler.h"
+#include "SharedConstants.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -15,9 +16,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
-#include "mpc/Runtime/Buffer.h"
-
-#include <cstring>
 
 using namespace mlir;
 using namespace mpc;
@@ -48,7 +46,7 @@ public:
             int64_t(bytes->bytes().size()) != value.initialType().byteCount())
           return argument.emitError("the initial value of argument '")
                  << value.name << "' has no data";
-        value.initial = copyOf(bytes->bytes());
+        value.initial = shareConstant(bytes->bytes());
         if (!value.initial)
           return argument.emitError("no memory for the initial value of '")
                  << value.name << "'";
@@ -93,15 +91,6 @@ private:
     return value;
   }
 
-  /// Copies the bytes to aligned memory; null if allocation fails.
-  static std::shared_ptr<void> copyOf(ArrayRef<char> bytes) {
-    std::shared_ptr<void> data = allocateAligned(bytes.size());
-    if (data &&
-        !bytes.empty()) // memcpy from null is undefined, even for 0 bytes
-      std::memcpy(data.get(), bytes.data(), bytes.size());
-    return data;
-  }
-
   /// Records the program's index checks if `constant` lists them; returns false
   /// for other constants.
   bool addIndexChecks(exe::ConstantOp constant) {
@@ -123,7 +112,7 @@ private:
       return constant.emitError("constant '")
              << constant.getSymName() << "' has no data";
     size_t size = bytes->bytes().size();
-    std::shared_ptr<void> data = copyOf(bytes->bytes());
+    std::shared_ptr<const void> data = shareConstant(bytes->bytes());
     if (!data)
       return constant.emitError("no memory for ")
              << size << " bytes of a constant";

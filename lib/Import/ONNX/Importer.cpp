@@ -58,14 +58,11 @@ FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
     TensorData &data = *pending->second;
     Location location = NameLoc::get(builder.getStringAttr(name),
                                      data.origin.mark(modelLocation));
-    Value value = makeConstantOp(data, location);
+    // Only loop bodies use their constants again.
+    Value value =
+        makeConstantOp(data, location, /*keeps=*/&frame != &frames.front());
     if (!value)
       return failure();
-    // Free the original: only loop bodies use it again.
-    if (&frame == &frames.front()) {
-      data.bytes.clear();
-      data.bytes.shrink_to_fit();
-    }
     frame.pending.erase(pending);
     frame.values[name] = {value, nullptr};
     return Binding{value, nullptr};
@@ -82,7 +79,8 @@ void Importer::define(StringRef name, Binding binding) {
   frames.back().values[name] = std::move(binding);
 }
 
-Value Importer::makeConstantOp(TensorData &data, Location location) {
+Value Importer::makeConstantOp(TensorData &data, Location location,
+                               bool keeps) {
   // Unrolled iterations share the weights of a loop body.
   if (Value known = fileConstants.lookup(&data))
     return known;
@@ -109,9 +107,10 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
   }
   auto type = RankedTensorType::get(data.dims, element);
   bool isSplat = data.external && int64_t(external.size()) < bytes;
+  std::string &stored = data.external ? external : data.bytes;
   ElementsAttr value =
       makeConstant(isSplat ? RankedTensorType::get({1}, element) : type,
-                   data.external ? external : data.bytes,
+                   keeps ? std::string(stored) : std::move(stored),
                    data.name.empty() ? "constant" : StringRef(data.name));
   if (isSplat)
     value = cast<DenseElementsAttr>(value).resizeSplat(type);

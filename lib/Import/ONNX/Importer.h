@@ -67,7 +67,8 @@ public:
 
   /// Returns the constant op of file data, created at the first call. Null
   /// after an error.
-  mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
+  mlir::Value makeConstantOp(TensorData &data, mlir::Location location,
+                             bool keeps = true);
 
   /// Batch sizes before and after applying `options.batch`; equal if unchanged.
   int64_t oldBatch = 0, newBatch = 0;

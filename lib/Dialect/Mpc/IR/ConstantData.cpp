@@ -129,6 +129,18 @@ ElementsAttr mpc::makeConstant(RankedTensorType type, AsmResourceBlob bytes,
                                         std::move(bytes));
 }
 
+ElementsAttr mpc::makeConstant(RankedTensorType type, std::string bytes,
+                               StringRef name) {
+  auto kept = std::make_shared<std::string>(std::move(bytes));
+  return makeConstant(type,
+                      AsmResourceBlob(
+                          ArrayRef(kept->data(), kept->size()),
+                          alignof(std::max_align_t),
+                          [kept](void *, size_t, size_t) {},
+                          /*dataIsMutable=*/false),
+                      name);
+}
+
 AsmResourceBlob mpc::allocateConstant(RankedTensorType type) {
   return HeapAsmResourceBlob::allocate(byteCount(type), kAlignment,
                                        /*dataIsMutable=*/true);

@@ -15,7 +15,6 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -43,38 +42,43 @@ void RoundingErrorStats::note(double value, double rounded, int64_t times) {
   finite += times;
 }
 
+/// Returns true if no element is infinite or NaN.
+static bool allFinite(ArrayRef<float> elements) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  bool found = true;
+  for (float element : elements)
+    found &= (llvm::bit_cast<uint32_t>(element) & kExponent) != kExponent;
+  return found;
+}
+
 void RoundingErrorStats::note(ArrayRef<float> exact, ArrayRef<float> rounded) {
   // Independent partial sums, which the compiler keeps in vectors.
   constexpr size_t kLanes = 8;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  std::array<double, kLanes> errorSums = {}, squareSums = {}, most = {};
-  std::array<int32_t, kLanes> infinite = {}, zero = {}, both = {};
-  size_t whole = exact.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes)
+  size_t whole = 0;
+  if (allFinite(exact) && allFinite(rounded)) {
+    whole = exact.size() / kLanes * kLanes;
+    std::array<double, kLanes> errorSums = {}, squareSums = {};
+    std::array<float, kLanes> most = {};
+    std::array<int32_t, kLanes> zero = {};
+    for (size_t i = 0; i < whole; i += kLanes)
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        float value = exact[i + lane], near = rounded[i + lane];
+        // Exact: a multiple of the value's unit in the last place.
+        float error = near - value;
+        most[lane] = std::max(most[lane], std::fabs(error));
+        errorSums[lane] += double(error) * double(error);
+        squareSums[lane] += double(value) * double(value);
+        zero[lane] += (near == 0) & (value != 0);
+      }
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      float value = exact[i + lane], near = rounded[i + lane];
-      bool isFinite = std::fabs(value) < kInfinity,
-           staysFinite = std::fabs(near) < kInfinity;
-      infinite[lane] += isFinite & (std::fabs(near) == kInfinity);
-      zero[lane] += (near == 0) & (value != 0);
-      both[lane] += isFinite & staysFinite;
-      double square = isFinite & staysFinite ? value : 0,
-             error = isFinite & staysFinite
-                         ? std::fabs(double(near) - double(value))
-                         : 0;
-      most[lane] = std::max(most[lane], error);
-      errorSums[lane] += error * error;
-      squareSums[lane] += square * square;
+      flushed += zero[lane];
+      largest = std::max<double>(largest, most[lane]);
+      errors += errorSums[lane];
+      values += squareSums[lane];
     }
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    overflowed += infinite[lane];
-    flushed += zero[lane];
-    finite += both[lane];
-    largest = std::max(largest, most[lane]);
-    errors += errorSums[lane];
-    values += squareSums[lane];
+    count += int64_t(whole);
+    finite += int64_t(whole);
   }
-  count += int64_t(whole);
   for (size_t i = whole; i < exact.size(); ++i)
     note(exact[i], rounded[i]);
 }

@@ -51,6 +51,10 @@ mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
                                 mlir::AsmResourceBlob bytes,
                                 llvm::StringRef name = "constant");
 
+/// The same from a string, which a large value keeps.
+mlir::ElementsAttr makeConstant(mlir::RankedTensorType type, std::string bytes,
+                                llvm::StringRef name = "constant");
+
 /// Returns uninitialized memory for the bytes of a constant of `type`.
 mlir::AsmResourceBlob allocateConstant(mlir::RankedTensorType type);
 
