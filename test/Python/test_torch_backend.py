@@ -35,6 +35,19 @@ def fresh():
     torch._dynamo.reset()
 
 
+@pytest.fixture
+def texts(monkeypatch):
+    """The texts that the backend compiles."""
+    made, compile_source = [], mpc.torch._function.compile
+
+    def compiled(source, **options):
+        made.append(source.read().decode())
+        return compile_source(source, **options)
+
+    monkeypatch.setattr(mpc.torch._function, "compile", compiled)
+    return made
+
+
 def double(value):
     return tree_map(lambda v: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v, value)
 
@@ -102,29 +115,23 @@ with torch.no_grad():
     assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
 
 
-def test_inference_runs_as_one_function(monkeypatch):
-    made = []
-    compile_text = mpc.torch._function.compile
-    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a) or compile_text(*a, **k))
+def test_inference_runs_as_one_function(texts):
     module, arguments, _ = torch_modules.modules()["block"]
     compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
     with torch.no_grad():
         first, second = compiled(*arguments), compiled(*arguments)
-    assert len(made) == 1 and torch.equal(first, second)
+    assert len(texts) == 1 and torch.equal(first, second)
     for op in ("mpc.attention", "mpc.layer_norm", "mpc.gelu", "mpc.matmul", 'mpc.layer = "attention/qkv"'):
-        assert op in made[0][0]
+        assert op in texts[0]
 
 
-def test_training_keeps_backward_ops_whole(monkeypatch):
-    made = []
-    compile_text = mpc.torch._function.compile
-    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+def test_training_keeps_backward_ops_whole(texts):
     module, arguments, _ = torch_modules.modules()["block"]
     step(torch.compile(module, backend="mpc", options={"policy": "float32"}), arguments)
-    assert len(made) == 2
-    assert made[1].count("mpc.norm_gradient") == 2 and made[1].count("mpc.attention_gradient") == 1
+    assert len(texts) == 2
+    assert texts[1].count("mpc.norm_gradient") == 2 and texts[1].count("mpc.attention_gradient") == 1
     # The forward pass computes no statistics that only the backward one would read.
-    assert "mpc.reduce" not in made[0]
+    assert "mpc.reduce" not in texts[0]
 
 
 def test_a_cache_that_grows():
@@ -166,10 +173,7 @@ def test_lstm(policy):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_lstm_in_inference_is_one_op_for_each_direction(monkeypatch, bias):
-    made = []
-    compile_text = mpc.torch._function.compile
-    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
+def test_lstm_in_inference_is_one_op_for_each_direction(texts, bias):
     module = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True, bias=bias)
     states = torch.randn(4, 3, 5), torch.randn(4, 3, 5)
     x = torch.randn(3, 6, 4)
@@ -177,7 +181,7 @@ def test_lstm_in_inference_is_one_op_for_each_direction(monkeypatch, bias):
         warnings.simplefilter("error", mpc.ModelWarning)
         found = torch.compile(module, backend="mpc", fullgraph=True, options={"policy": "float32"})(x, states)
     wanted = copy.deepcopy(module).double()(x.double(), double(states))
-    (text,) = made
+    (text,) = texts
     assert text.count("mpc.lstm") == 4 and text.count("direction(reverse)") == 2
     for f, w in zip(floats(found), floats(wanted)):
         assert f.shape == w.shape and (f - w).norm() <= bound("float32", 24) * w.norm()
@@ -271,11 +275,8 @@ def test_dropout_matches_eager_mode():
     assert torch.equal(compiled(x), wanted)
 
 
-def test_random_ops_do_not_split_a_graph(monkeypatch):
+def test_random_ops_do_not_split_a_graph(texts):
     """Random numbers are generated before the graph, in eager mode's order and memory formats."""
-    made = []
-    compile_text = mpc.torch._function.compile
-    monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
     module = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.Dropout2d(0.25), torch.nn.Dropout(0.3), torch.nn.ReLU(),
                                  torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3))
     module = module.to(memory_format=torch.channels_last)
@@ -284,7 +285,7 @@ def test_random_ops_do_not_split_a_graph(monkeypatch):
     module.zero_grad()
     found = step(torch.compile(module, backend="mpc", options={"policy": "float32"}), (x,))
     compare(found, double(wanted), bound("float32", 6))
-    assert len(made) == 2
+    assert len(texts) == 2
 
 
 def test_random_numbers_of_data_keep_their_position():

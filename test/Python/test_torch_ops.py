@@ -41,9 +41,9 @@ def test_op(name):
         module, tensors = aten_samples.trace(OPS[name], arguments, named)
         text = []
 
-        def compiler(source):
-            text.append(source)
-            return mpc.compile(source, policy="float32")._made
+        def compiler(made, _):
+            text.append(made.text)
+            return mpc.compile(made.text, policy="float32")._made
 
         found = Graph(module, compiler, pytest.fail)(tensors)
         wanted = OPS[name](*aten_samples.double(arguments), **aten_samples.double(named))

@@ -23,6 +23,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -46,9 +48,31 @@ static SourceBytes sourceBytes(nb::bytes bytes) {
   return {std::as_bytes(data), owner};
 }
 
-/// Creates a source that owns the bytes.
-static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
-  return ModelSource::fromBytes(name, sourceBytes(std::move(bytes)));
+/// Returns a reader of arrays by name, which it keeps.
+static ExternalDataReader readerOf(const nb::dict &weights) {
+  auto buffers = std::make_shared<NamedBuffers>();
+  for (auto [key, array] : weights) {
+    auto weight = nb::cast<std::string>(key);
+    buffers->emplace(weight, toBuffer(array, weight));
+  }
+  return [buffers](const std::string &weight) -> Result<SourceBytes> {
+    auto found = buffers->find(weight);
+    if (found == buffers->end())
+      return Status(StatusCode::NotFound, weight, "is not among the weights");
+    const Buffer &buffer = found->second;
+    std::span<const char> data(static_cast<const char *>(buffer.data()),
+                               buffer.size());
+    return SourceBytes{std::as_bytes(data), buffers};
+  };
+}
+
+/// Creates a source that owns the bytes; `weights` are the arrays of its
+/// external constants.
+static ModelSource makeSource(const std::string &name, nb::bytes bytes,
+                              const nb::dict &weights) {
+  return ModelSource::fromBytes(name, sourceBytes(std::move(bytes)),
+                                weights.empty() ? ExternalDataReader()
+                                                : readerOf(weights));
 }
 
 /// Name, element type, shape and symbols of an input.
@@ -65,20 +89,6 @@ static ModelSource makeShapedSource(const std::string &name,
   declared.reserve(inputs.size());
   for (const auto &[input, element, shape, symbols] : inputs)
     declared.push_back({input, parseElementType(element), shape, symbols});
-  auto buffers = std::make_shared<NamedBuffers>();
-  for (auto [key, array] : weights) {
-    auto weight = nb::cast<std::string>(key);
-    buffers->emplace(weight, toBuffer(array, weight));
-  }
-  auto external = [buffers](const std::string &weight) -> Result<SourceBytes> {
-    auto found = buffers->find(weight);
-    if (found == buffers->end())
-      return Status(StatusCode::NotFound, weight, "is not among the weights");
-    const Buffer &buffer = found->second;
-    std::span<const char> data(static_cast<const char *>(buffer.data()),
-                               buffer.size());
-    return SourceBytes{std::as_bytes(data), buffers};
-  };
   auto text = [name, call = share(std::move(write))](
                   const InputShapes &shapes) -> Result<SourceBytes> {
     GilAcquire lock;
@@ -93,8 +103,47 @@ static ModelSource makeShapedSource(const std::string &name,
     }
   };
   return ModelSource::fromShapes(name, std::move(declared), std::move(text),
-                                 std::move(external));
+                                 readerOf(weights));
 }
+
+namespace {
+
+/// Some bytes of arrays in host memory, which must outlive this object: finds
+/// changes that frameworks do not count.
+class MemorySamples {
+public:
+  /// Address and size in bytes of each array.
+  explicit MemorySamples(
+      const std::vector<std::pair<uintptr_t, size_t>> &arrays) {
+    constexpr size_t kSamples = 16;
+    for (auto [address, size] : arrays) {
+      size_t count = std::min(kSamples, size / sizeof(uint32_t));
+      for (size_t i = 0; i < count; ++i) {
+        size_t last = size - sizeof(uint32_t);
+        samples.emplace_back(reinterpret_cast<const char *>(address) +
+                                 (count > 1 ? last / (count - 1) * i : 0),
+                             0);
+        samples.back().second = read(samples.back().first);
+      }
+    }
+  }
+  bool changed() const {
+    return std::ranges::any_of(samples, [](const auto &sample) {
+      return read(sample.first) != sample.second;
+    });
+  }
+
+private:
+  static uint32_t read(const char *address) {
+    uint32_t value;
+    std::memcpy(&value, address, sizeof(value));
+    return value;
+  }
+
+  std::vector<std::pair<const char *, uint32_t>> samples;
+};
+
+} // namespace
 
 static void addPolicies(nb::module_ &module) {
   nb::class_<PolicySummary>(module, "PolicySummary")
@@ -140,7 +189,12 @@ void python::addCompiler(nb::module_ &module) {
   module.def(
       "source_file", [](const std::string &path) { return ModelSource(path); },
       nb::arg("path"));
-  module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"));
+  module.def("source_bytes", &makeSource, nb::arg("name"), nb::arg("bytes"),
+             nb::arg("weights") = nb::dict());
+  nb::class_<MemorySamples>(module, "MemorySamples")
+      .def(nb::init<const std::vector<std::pair<uintptr_t, size_t>> &>(),
+           nb::arg("arrays"))
+      .def("changed", &MemorySamples::changed);
   module.def("source_shaped", &makeShapedSource, nb::arg("name"),
              nb::arg("inputs"), nb::arg("write"), nb::arg("weights"));
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
-import hashlib
 import inspect
 import io
 import logging
@@ -24,10 +23,10 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from . import _function, _mpc
-from ._aten import ELEMENT, TABLE, Builder, Type, Unsupported, Value
-from ._aten.builder import number
+from ._aten import ELEMENT, TABLE, Builder, Unsupported, Value
 from ._errors import InvalidArgument, ModelWarning
-from ._graph import HOST, Propagate, attributes, layer_of, lower_node, module_mode, type_of, why_not
+from ._graph import (HOST, Propagate, Substitution, attributes, bytes_of, digest_of, external, layer_of, lower_node, module_mode,
+                     type_of, why_not)
 from .torch import decompositions
 
 _TRANSPOSES = (torch.ops.aten.t, torch.ops.aten.transpose, torch.ops.aten.permute)
@@ -338,7 +337,7 @@ class Exported:
         for i, digest in enumerate(sorted(set(used))):
             # The blob begins with its alignment.
             parts += [b",\n" if i else b"", f'      w{digest}: "0x40000000'.encode(),
-                      _bytes_of(self.weights[digest]).tobytes().hex().encode(), b'"']
+                      bytes_of(self.weights[digest]).tobytes().hex().encode(), b'"']
         return b"".join([*parts, b"\n    }\n  }\n#-}\n"]) if used else text
 
     def _write(self, shapes: Mapping[str, Sequence[int]]) -> str:
@@ -353,7 +352,7 @@ class Exported:
                 if node not in self._live or node in self._inputs.values():
                     continue
                 if node in self._digests:
-                    env[node] = self._weight(b, node, type_of(values[node], values[node].device))
+                    env[node] = external(b, self._digests[node], type_of(values[node], values[node].device))
                 elif node.op == "call_function":
                     value = values[node]
                     plain = not isinstance(value, (torch.Tensor, tuple, list))
@@ -375,14 +374,19 @@ class Exported:
         return "\n".join([f"func.func @main({', '.join(signature)}) -> ({', '.join(results)}) {{", *b.lines,
                           f"  return {', '.join(value.name for value in returned)} : {types}", "}", ""])
 
-    def _weight(self, b: Builder, node: Node, kind: Type) -> Value:
-        name = f"%w{len(b.lines)}"
-        b.lines.append(f"  {name} = mpc.constant dense<{number(0, kind.element)}> : {kind} "
-                       f'{{mpc.external = "{self._digests[node]}"}}')
-        return Value(name, kind)
-
     def _values(self, shapes: Mapping[str, Sequence[int]]) -> dict[Node, Any]:
-        """Results of every node as fake tensors of concrete sizes."""
+        """Results of every node as tensors of concrete sizes, without elements."""
+        symbols = {extent.node.expr: found for name, node in self._inputs.items()
+                   for extent, found in zip(node.meta["val"].shape, shapes[name])
+                   if not isinstance(extent, int) and extent.node.expr.is_Symbol}
+        substitution = Substitution(symbols)
+        try:
+            return {node: substitution.of(node.meta.get("val")) for node in self._module.graph.nodes}
+        except Unsupported:
+            return self._propagated(shapes)
+
+    def _propagated(self, shapes: Mapping[str, Sequence[int]]) -> dict[Node, Any]:
+        """The same by running the graph, which takes most of the time of a compile for other shapes."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         constants = iter(self._constants.values())
@@ -458,9 +462,7 @@ class Exported:
         self._keep(node, tensor.detach().to(HOST, copy=True).contiguous())
 
     def _keep(self, node: Node, tensor: torch.Tensor) -> None:
-        digest = hashlib.sha256(str(tensor.dtype).encode())
-        digest.update(_bytes_of(tensor))
-        self._digests[node] = digest.hexdigest()[:32]
+        self._digests[node] = digest_of(tensor)
         self.weights.setdefault(self._digests[node], tensor)
 
     def _lay_out(self) -> None:
@@ -553,6 +555,3 @@ def _table() -> dict[Any, Any]:
         table.pop(op, None)
     return table
 
-
-def _bytes_of(tensor: torch.Tensor) -> Any:
-    return tensor.reshape(-1).view(torch.uint8).numpy()

@@ -7,11 +7,13 @@ Sizes are those of a call: a graph with symbolic sizes is propagated again for e
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
 import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,9 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from . import _mpc
 from ._aten import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Value, dense_order
+from ._aten.builder import number
 from ._function import release_at_exit
 
 HOST = torch.device("cpu")
@@ -40,6 +44,56 @@ def module_mode(module: torch.nn.Module, training: bool) -> Iterator[None]:
     finally:
         for part, is_training in modes.items():
             part.training = is_training
+
+
+# ===----------------------------------------------------------------------=== #
+# Weights
+# ===----------------------------------------------------------------------=== #
+
+
+def bytes_of(tensor: torch.Tensor) -> Any:
+    return tensor.reshape(-1).view(torch.uint8).numpy()
+
+
+def digest_of(tensor: torch.Tensor) -> str:
+    """A name for the elements of a row-major tensor in host memory."""
+    digest = hashlib.sha256(str(tensor.dtype).encode())
+    digest.update(bytes_of(tensor))
+    return digest.hexdigest()[:32]
+
+
+def external(b: Builder, name: str, kind: Type) -> Value:
+    """A constant whose elements the compiler reads from the weights of its source."""
+    made = Value(f"%w{len(b.lines)}", kind)
+    b.lines.append(f"  {made.name} = mpc.constant dense<{number(0, kind.element)}> : {kind} "
+                   f'{{mpc.external = "{name}"}}')
+    return made
+
+
+class Weights:
+    """Tensors that are constants of compiled functions, `made` by sizes, as long as they do not change."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        # Also keep their memory, so that no other tensor gets its address.
+        self.tensors = [tensor.detach() for tensor in tensors]
+        self._marks = self._marks_of(tensors)
+        self._samples = _mpc.MemorySamples([(t.data_ptr(), self._extent(t)) for t in self.tensors])
+        self.calls = 0
+        self.made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
+
+    @staticmethod
+    def _marks_of(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+        return [(tensor.data_ptr(), tensor._version) for tensor in tensors]
+
+    @staticmethod
+    def _extent(tensor: torch.Tensor) -> int:
+        last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+        return (last + 1) * tensor.element_size() if tensor.numel() else 0
+
+    def are(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether these are the same tensors, unchanged. PyTorch's version counters miss writes through `.data`,
+        NumPy and DLPack; samples of the memory find those that change a tensor as a whole."""
+        return self._marks == self._marks_of(tensors) and not self._samples.changed()
 
 
 # ===----------------------------------------------------------------------=== #
@@ -218,6 +272,47 @@ def values_of(module: GraphModule, arguments: Sequence[Any]) -> dict[Node, Any]:
     return runner.values
 
 
+class Substitution:
+    """Tensors of symbolic sizes with numbers in place of the symbols."""
+
+    def __init__(self, symbols: Mapping[Any, int]):
+        self._symbols = dict(symbols)
+        self._numbers: dict[Any, int] = {}
+        self._storages: dict[StorageWeakRef, torch.UntypedStorage] = {}
+
+    def of(self, value: Any) -> Any:
+        """Raises Unsupported if a size is no polynomial of the symbols: a quotient may have a remainder."""
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(self.of, value))
+        if isinstance(value, torch.SymInt):
+            return self._number(value)
+        if not isinstance(value, torch.Tensor):
+            if isinstance(value, (torch.SymFloat, torch.SymBool)):
+                raise Unsupported("a number that follows from sizes")
+            return value
+        if value.layout is not torch.strided:
+            raise Unsupported("tensors without strides")
+        # Views keep sharing memory.
+        storage = value.untyped_storage()
+        key = StorageWeakRef(storage)
+        if key not in self._storages:
+            self._storages[key] = torch.UntypedStorage(self._number(storage.nbytes()), device="meta")
+        return torch.empty(0, dtype=value.dtype, device="meta").set_(
+            self._storages[key], self._number(value.storage_offset()), tuple(map(self._number, value.shape)),
+            tuple(map(self._number, value.stride())))
+
+    def _number(self, extent: Any) -> int:
+        if isinstance(extent, int):
+            return extent
+        expression = extent.node.expr
+        if expression not in self._numbers:
+            number = expression.subs(self._symbols)
+            if not expression.is_polynomial() or not number.is_Integer:
+                raise Unsupported("a size that is no polynomial of the inputs' sizes")
+            self._numbers[expression] = int(number)
+        return self._numbers[expression]
+
+
 @dataclass
 class Result:
     """Origin of a graph's result: an output of the function (`index`), an argument or a plain value;
@@ -237,10 +332,11 @@ class Result:
 
 @dataclass
 class Text:
-    """A graph as text: the arguments it reads, with their storage order if that is not row-major, the
-    constants, the results, and the storage offsets of arguments, by index, on which the text depends,
-    since no framework guard checks these."""
+    """A graph as text: its weights by name, the arguments it reads, with their storage order if that is not
+    row-major, the constants, the results, and the storage offsets of arguments, by index, on which the text
+    depends, since no framework guard checks these."""
     text: str
+    weights: dict[str, torch.Tensor]
     arguments: list[tuple[int, list[int] | None]]
     constants: list[torch.Tensor]
     results: list[Result]
@@ -297,9 +393,13 @@ def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
     return tensor if order is None else tensor.permute(order)
 
 
-def write(module: GraphModule, values: dict[Node, Any], device: torch.device = HOST) -> Text:
-    """The text of a graph on `device` whose nodes have `values`; raises Unsupported if there is none."""
+def write(module: GraphModule, values: dict[Node, Any], device: torch.device = HOST,
+          fixed: Mapping[int, torch.Tensor] | None = None,
+          name_of: Callable[[torch.Tensor], str] = digest_of) -> Text:
+    """The text of a graph on `device` whose nodes have `values` and whose arguments `fixed`, by index, are
+    constants; raises Unsupported if there is none."""
     b, env, constants, signature = Builder(device), {}, [], []
+    weights: dict[str, torch.Tensor] = {}
     arguments: list[tuple[int, list[int] | None]] = []
     places: dict[Node, int] = {}
 
@@ -324,7 +424,13 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
         elif 0 in values[node].shape:
             env[node] = _stand_in(values[node], device)
         elif any(user.op != "output" for user in node.users):
-            arguments.append((places[node], take(node, values[node])))
+            if fixed and places[node] in fixed:
+                weight = fixed[places[node]].contiguous()
+                name = name_of(weight)
+                weights[name] = weight
+                env[node] = external(b, name, type_of(weight))
+            else:
+                arguments.append((places[node], take(node, values[node])))
     for node in tensors:
         constant = operator.attrgetter(node.target)(module).to(device)
         constants.append(_in_memory(constant, take(node, constant)))
@@ -342,7 +448,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
     text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
                       f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",
                       "}", ""])
-    return Text(text, arguments, constants, results, len(returned), {places[n]: start for n, start in b.starts.items()})
+    return Text(text, weights, arguments, constants, results, len(returned), {places[n]: start for n, start in b.starts.items()})
 
 
 def _outputs(module: GraphModule) -> Sequence[Any]:
@@ -396,54 +502,83 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
 # ===----------------------------------------------------------------------=== #
 
 
+# Constants that were used in fewer calls before they changed did not pay for their compile.
+_FEW_CALLS = 32
+_MOST_PATIENCE = 1000
+
+
 class Graph:
     """A graph as a function of lists of arguments, compiled on demand for each set of sizes.
 
-    `compiler` converts text to a function; sizes without a lowering run in eager mode, with the reason
-    passed to `tell`.
+    `compiler` converts text to a function, with constants that may have changed before (`is_refresh`); sizes
+    without a lowering run in eager mode, with the reason passed to `tell`.
+
+    `parameters`, by index, are constants of the compiled functions, which are compiled anew after a change: so
+    their low-precision packed copies are made once, and not in every call. If they change often they are
+    arguments, until they stayed the same for a number of calls.
     """
 
-    def __init__(self, module: GraphModule, compiler: Callable[[str], Callable[..., Any]], tell: Callable[[str], None],
-                 device: torch.device = HOST):
+    def __init__(self, module: GraphModule, compiler: Callable[[Text, bool], Callable[..., Any]],
+                 tell: Callable[[str], None], device: torch.device = HOST, parameters: Sequence[int] = ()):
         self._module, self._compiler, self._tell, self._device = module, compiler, tell, device
         self._symbolic = is_symbolic(module.graph)
         self._made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
-        self._only: Callable[[Sequence[Any]], list[Any]] | None = None
+        self._parameters = list(parameters)
+        self._weights: Weights | None = None
+        self._patience = 0  # Calls with the same parameters before these become constants.
+        self._refreshes = 0
         release_at_exit(self)
 
     def _release(self) -> None:
         """Frees compiled code; a later call would compile again."""
-        self._only = None
+        self._weights = None
         self._made.clear()
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        run = self._only
-        if run is None:
-            run = self._find(arguments)
-        return run(arguments)
-
-    def _find(self, arguments: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+        weights = self._constants(arguments) if self._parameters else None
         key = None
         if self._symbolic:
             key = tuple((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in arguments)
-        if key not in self._made:
-            self._made[key] = self._make(arguments)
-        if not self._symbolic:
-            self._only = self._made[key]
-        return self._made[key]
+        made = self._made if weights is None else weights.made
+        run = made.get(key)
+        if run is None:
+            run = made[key] = self._make(arguments, weights)
+        return run(arguments)
 
-    def _make(self, arguments: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    def _constants(self, arguments: Sequence[Any]) -> Weights | None:
+        """The parameters as constants, or None if they are arguments of this call."""
+        tensors = [arguments[i] for i in self._parameters]
+        weights = self._weights
+        if weights is None or not weights.are(tensors):
+            if any(tensor.is_inference() for tensor in tensors):
+                self._parameters = []  # PyTorch does not count their versions.
+                return None
+            if weights is not None and weights.made:
+                if self._refreshes > 0:
+                    used = weights.calls - self._patience
+                    self._patience = 0 if used >= _FEW_CALLS else min(2 * self._patience + 1, _MOST_PATIENCE)
+                self._refreshes += 1
+            weights = self._weights = Weights(tensors)
+        weights.calls += 1
+        return weights if weights.calls > self._patience else None
+
+    def _make(self, arguments: Sequence[Any], weights: Weights | None) -> Callable[[Sequence[Any]], list[Any]]:
         module = self._module
         if self._symbolic:
             values = values_of(module, arguments)
         else:
             values = {node: node.meta.get("val") for node in module.graph.nodes}
+        is_refresh = weights is not None and self._refreshes > 0
+        fixed = dict(zip(self._parameters, weights.tensors)) if weights else None
+        # Without the compile cache names need not depend on the elements.
+        numbers = itertools.count()
+        name_of = (lambda _: f"parameter{next(numbers)}") if is_refresh else digest_of
         try:
-            text = write(module, values, self._device)
+            text = write(module, values, self._device, fixed, name_of)
         except Unsupported as reason:
             self._tell(str(reason))
             return lambda given: list(module(*given))
-        run = _runner(text, self._compiler(text.text) if text.outputs else None)
+        run = _runner(text, self._compiler(text, is_refresh) if text.outputs else None)
         if not text.starts:
             return run
         starts = list(text.starts.items())

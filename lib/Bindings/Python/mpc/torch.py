@@ -11,7 +11,7 @@ import functools
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -24,10 +24,10 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._pytree import tree_leaves, tree_map
 
-from . import _function
+from . import _function, _mpc
 from ._aten import TABLE
 from ._errors import ModelWarning
-from ._graph import HOST, Graph, base_of, is_symbolic, layer_of, why_not
+from ._graph import HOST, Graph, Text, base_of, is_symbolic, layer_of, why_not
 from ._policy import as_policy
 
 _aten = torch.ops.aten
@@ -326,26 +326,41 @@ def _warn(text: str) -> None:
         warnings.warn(f"in eager mode run {text}", ModelWarning, stacklevel=2)
 
 
-def _compile(module: GraphModule, compiler: Callable[[str, torch.device], Callable[..., Any]]) -> Any:
+def _parameters() -> set[int]:
+    """Arguments of the graph being compiled that are tensors of modules and stay as they are in its calls."""
+    context = torch._guards.TracingContext.try_get()
+    known = context and context.fw_metadata
+    return {i for i in known.static_input_indices if not known.input_info[i].mutates_data} if known else set()
+
+
+def _compile(module: GraphModule, compiler: Callable[[Text, bool, torch.device], Callable[..., Any]],
+             parameters: Collection[int] = ()) -> Any:
     """A graph of AOTAutograd as a function of a list of arguments."""
     device = _place(module.graph)
     draws = _draw_first(module)
     support = _Support(module.graph, device)
 
-    def compile_text(text: str) -> Callable[..., Any]:
-        return compiler(text, device)
+    def compile_text(text: Text, is_refresh: bool) -> Callable[..., Any]:
+        return compiler(text, is_refresh, device)
+
+    def graph_of(part: GraphModule, arguments: Sequence[Any]) -> Graph:
+        # Samples of the memory need one that the host reads.
+        fixed = {node for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if i in parameters
+                 and device == HOST and isinstance(node.meta.get("val"), torch.Tensor) and 0 not in node.meta["val"].shape}
+        return Graph(part, compile_text, _warn, device, [i for i, node in enumerate(arguments) if node in fixed])
 
     hard = [node for node, reason in support.reasons.items() if not _is_plain(node)]
     if not hard:
-        run: Callable[[Sequence[Any]], list[Any]] = Graph(module, compile_text, _warn, device)
+        run: Callable[[Sequence[Any]], list[Any]] = graph_of(module, module.graph.find_nodes(op="placeholder"))
     else:
         _warn(support.told())
         partitioner = CapabilityBasedPartitioner(module, support, allows_single_node_partition=True)
         wanted = [p for p in partitioner.propose_partitions() if _worth(p)]
         module = partitioner.fuse_partitions(wanted, prefix="mpc_")
-        for name, part in list(module.named_children()):
-            if name.startswith("mpc_"):
-                setattr(module, name, _Part(Graph(part, compile_text, _warn, device), _is_single(part)))
+        for node in module.graph.find_nodes(op="call_module"):
+            if node.target.startswith("mpc_"):
+                part = getattr(module, node.target)
+                setattr(module, node.target, _Part(graph_of(part, node.args), _is_single(part)))
         module.recompile()
 
         def run(arguments: Sequence[Any]) -> list[Any]:
@@ -416,21 +431,28 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
     # Each override may match only some of a module's graphs.
     overrides = _function.as_overrides(chosen.pop("overrides", ()))
 
-    def compiler(text: str, device: torch.device) -> Callable[..., Any]:
+    def compiler(text: Text, is_refresh: bool, device: torch.device) -> Callable[..., Any]:
         given = {"device": str(device), **chosen}
+        if is_refresh:
+            given["cache"] = False  # These weights may never come back.
         changed = _function.change_policy(policy, given["device"], given.get("threads", 0), overrides)
-        return _function.compile(text, policy=changed, **given)._made
+        source = _mpc.source_bytes("text.mlir", text.text.encode(), text.weights)
+        return _function.compile(source, policy=changed, **given)._made
 
     def compile_graph(graph: GraphModule, example: Sequence[Any]) -> Any:
         return _compile(graph, compiler)
 
-    def compile_forward(graph: GraphModule, example: Sequence[Any]) -> Any:
+    def compile_inference(graph: GraphModule, example: Sequence[Any]) -> Any:
+        return compile_forward(graph, example, _parameters())
+
+    def compile_forward(graph: GraphModule, example: Sequence[Any], parameters: Collection[int] = ()) -> Any:
         for key in _unmatched(graph.graph, overrides):
             warnings.warn(f"override '{key}={overrides[key]}' matches no op of a graph that PyTorch made",
                           ModelWarning, stacklevel=2)
-        return compile_graph(graph, example)
+        return _compile(graph, compiler, parameters)
 
-    return aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_graph, partition_fn=_partition,
+    return aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_graph,
+                        inference_compiler=compile_inference, partition_fn=_partition,
                         decompositions=decompositions())(module, inputs)
 
 
