@@ -14,7 +14,10 @@
 #include <barrier>
 #include <cstdlib>
 #include <numeric>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 using namespace mpc;
 
@@ -89,6 +92,50 @@ TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
   EXPECT_EQ(counts.hits, 60);
   EXPECT_EQ(counts.kept, 4);
   EXPECT_EQ(counts.evictions, 0);
+}
+
+// Programs for several shapes have the packed weights in memory once.
+TEST_F(ModelTest, ShapesShareWeights) {
+  std::vector<float> weights(size_t(32) * 32);
+  std::iota(weights.begin(), weights.end(), 1.0f);
+  auto text = [](const InputShapes &shapes) -> Result<SourceBytes> {
+    std::string type =
+        "tensor<" + std::to_string(shapes.at("x").front()) + "x32xf32>";
+    std::string matrix = "tensor<32x32xf32>";
+    std::string made =
+        "func.func @main(%x: " + type +
+        " {mpc.role = #mpc.role<input>, mpc.name = \"x\"}) -> (" + type +
+        " {mpc.role = #mpc.role<output>, mpc.name = \"y\"}) {\n"
+        "%w = mpc.constant dense<0.0> : " +
+        matrix +
+        " {mpc.external = \"w\"}\n"
+        "%y = mpc.matmul %x, %w : (" +
+        type + ", " + matrix + ") -> " + type + "\nreturn %y : " + type +
+        "\n}\n";
+    return SourceBytes::copyOf(std::as_bytes(std::span(made)));
+  };
+  auto external = [&](const std::string &) -> Result<SourceBytes> {
+    return SourceBytes{std::as_bytes(std::span(weights)), nullptr};
+  };
+  options.policy = "mixed_bfloat16";
+  auto constantFor = [&](int64_t rows) {
+    options.inputShapes["x"] = {rows, 32};
+    Result<Executable> executable = engine.compile(
+        ModelSource::fromShapes(
+            "w.mlir", {{"x", ElementType::F32, {-1, 32}, {"batch", ""}}}, text,
+            external),
+        options);
+    EXPECT_TRUE(executable.ok()) << executable.status().toString();
+    for (const ProgramConstant &constant : executable->program().constants)
+      if (constant.bytes >= int64_t(weights.size()))
+        return constant.data;
+    return std::shared_ptr<const void>();
+  };
+  std::shared_ptr<const void> first = constantFor(3), second = constantFor(64);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first, second);
+  weights.front() = 5;
+  EXPECT_NE(constantFor(3), first);
 }
 
 // Sizes share the programs of their buckets, with the rows that they have
