@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace mpc;
@@ -45,34 +46,41 @@ void RoundingErrorStats::note(double value, double rounded, int64_t times) {
 /// Returns true if no element is infinite or NaN.
 static bool allFinite(ArrayRef<float> elements) {
   constexpr uint32_t kExponent = 0x7f800000;
-  bool found = true;
+  uint32_t others = 0;
   for (float element : elements)
-    found &= (llvm::bit_cast<uint32_t>(element) & kExponent) != kExponent;
-  return found;
+    others |= (llvm::bit_cast<uint32_t>(element) & kExponent) == kExponent;
+  return others == 0;
 }
 
 void RoundingErrorStats::note(ArrayRef<float> exact, ArrayRef<float> rounded) {
-  // Independent partial sums, which the compiler keeps in vectors.
-  constexpr size_t kLanes = 8;
   size_t whole = 0;
   if (allFinite(exact) && allFinite(rounded)) {
-    whole = exact.size() / kLanes * kLanes;
-    std::array<double, kLanes> errorSums = {}, squareSums = {};
-    std::array<float, kLanes> most = {};
-    std::array<int32_t, kLanes> zero = {};
-    for (size_t i = 0; i < whole; i += kLanes)
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        float value = exact[i + lane], near = rounded[i + lane];
-        // Exact: a multiple of the value's unit in the last place.
-        float error = near - value;
-        most[lane] = std::max(most[lane], std::fabs(error));
-        errorSums[lane] += double(error) * double(error);
-        squareSums[lane] += double(value) * double(value);
-        zero[lane] += (near == 0) & (value != 0);
-      }
+    // Compilers vectorize no sums of floats: their order decides.
+    constexpr size_t kLanes = 8;
+    using Floats = float __attribute__((vector_size(4 * kLanes)));
+    using Bits = int32_t __attribute__((vector_size(4 * kLanes)));
+    using Doubles = double __attribute__((vector_size(8 * kLanes)));
+    Doubles errorSums = {}, squareSums = {};
+    Bits zero = {}, most = {};
+    for (; whole + kLanes <= exact.size(); whole += kLanes) {
+      Floats value, near;
+      std::memcpy(&value, exact.data() + whole, sizeof(value));
+      std::memcpy(&near, rounded.data() + whole, sizeof(near));
+      // Exact: a multiple of the value's unit in the last place.
+      Floats error = near - value;
+      Doubles wideError = __builtin_convertvector(error, Doubles),
+              wideValue = __builtin_convertvector(value, Doubles);
+      errorSums += wideError * wideError;
+      squareSums += wideValue * wideValue;
+      zero -= (near == 0) & (value != 0);
+      // Magnitudes are ordered as their bits.
+      Bits magnitude = reinterpret_cast<Bits>(error) & 0x7fffffff;
+      Bits isLarger = magnitude > most;
+      most = (magnitude & isLarger) | (most & ~isLarger);
+    }
     for (size_t lane = 0; lane < kLanes; ++lane) {
       flushed += zero[lane];
-      largest = std::max<double>(largest, most[lane]);
+      largest = std::max<double>(largest, llvm::bit_cast<float>(most[lane]));
       errors += errorSums[lane];
       values += squareSums[lane];
     }
@@ -143,17 +151,18 @@ static float fromFloat16(uint16_t bits) {
 
 /// Rounds `exact` into `target` and notes the errors, in chunks that stay in
 /// the cache.
-template <typename Encode, typename Decode>
+template <uint16_t (*encode)(float), float (*decode)(uint16_t)>
 static void roundElements(ArrayRef<float> exact, uint16_t *target,
-                          RoundingErrorStats &losses, Encode encode,
-                          Decode decode) {
+                          RoundingErrorStats &losses) {
   constexpr size_t kChunk = 1024;
   std::array<float, kChunk> rounded;
   for (; !exact.empty(); target += kChunk) {
     ArrayRef<float> chunk = exact.take_front(kChunk);
     exact = exact.drop_front(chunk.size());
     for (size_t i = 0; i < chunk.size(); ++i)
-      rounded[i] = decode(target[i] = encode(chunk[i]));
+      target[i] = encode(chunk[i]);
+    for (size_t i = 0; i < chunk.size(); ++i)
+      rounded[i] = decode(target[i]);
     losses.note(chunk, ArrayRef(rounded).take_front(chunk.size()));
   }
 }
@@ -178,9 +187,9 @@ std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,
     char *target = rounded.getMutableData().data();
     auto *halves = reinterpret_cast<uint16_t *>(target);
     if (type.isBF16())
-      roundElements(exact, halves, losses, toBFloat16, fromBFloat16);
+      roundElements<toBFloat16, fromBFloat16>(exact, halves, losses);
     else if (type.isF16())
-      roundElements(exact, halves, losses, toFloat16, fromFloat16);
+      roundElements<toFloat16, fromFloat16>(exact, halves, losses);
     else
       llvm::copy(exact, reinterpret_cast<double *>(target));
     if (type.getWidth() > 16)
