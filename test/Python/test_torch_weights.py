@@ -93,8 +93,8 @@ def statistics(module, _):
     module.eval()
 
 
-CHANGES = {"load_state_dict": lambda module, values: module.load_state_dict(values), "swap": swap, "copy_data": copy_data,
-           "in place": in_place, "optimizer": step, "module": replace, "statistics": statistics}
+CHANGES = {"load_state_dict": lambda module, values: module.load_state_dict(values), "swap": swap,
+           "copy_data": copy_data, "in place": in_place, "optimizer": step, "module": replace, "statistics": statistics}
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -102,7 +102,8 @@ def shapes(names, policy, rounds):
             cpu, wall = seconds(lambda x=x: function.compile(x))
             alone = mpc.compile(model, x, policy=policy, threads=1, cache=False)
             mine, static = fastest([lambda x=x: function(x), lambda x=x, alone=alone: alone(x)], rounds)
-            print(f"| {name} | {batch} | {cpu:.2f} | {wall:.2f} | {mine:.1f} | {static:.1f} | {mine / static:.3f} |", flush=True)
+            print(f"| {name} | {batch} | {cpu:.2f} | {wall:.2f} | {mine:.1f} | {static:.1f} | {mine / static:.3f} |",
+                  flush=True)
         padded = mpc.compile(model, example(2), policy=policy, threads=1, cache=False, buckets={"batch": [2, 4, 8]})
         for batch in (3, 7, 2):
             padded(example(batch))

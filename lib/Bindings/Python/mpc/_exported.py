@@ -25,8 +25,8 @@ from torch.utils import _pytree as pytree
 from . import _function, _mpc
 from ._aten import ELEMENT, TABLE, Builder, Unsupported, Value
 from ._errors import InvalidArgument, ModelWarning
-from ._graph import (HOST, Propagate, Substitution, attributes, bytes_of, digest_of, external, layer_of, lower_node, module_mode,
-                     type_of, why_not)
+from ._graph import (HOST, Propagate, Substitution, attributes, bytes_of, digest_of, external, layer_of, lower_node,
+                     module_mode, type_of, why_not)
 from .torch import decompositions
 
 _TRANSPOSES = (torch.ops.aten.t, torch.ops.aten.transpose, torch.ops.aten.permute)

@@ -448,7 +448,8 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
     text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
                       f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",
                       "}", ""])
-    return Text(text, weights, arguments, constants, results, len(returned), {places[n]: start for n, start in b.starts.items()})
+    starts = {places[node]: start for node, start in b.starts.items()}
+    return Text(text, weights, arguments, constants, results, len(returned), starts)
 
 
 def _outputs(module: GraphModule) -> Sequence[Any]:

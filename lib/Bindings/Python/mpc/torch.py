@@ -344,9 +344,8 @@ def _compile(module: GraphModule, compiler: Callable[[Text, bool, torch.device],
         return compiler(text, is_refresh, device)
 
     def graph_of(part: GraphModule, arguments: Sequence[Any]) -> Graph:
-        # Samples of the memory need one that the host reads.
         fixed = {node for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if i in parameters
-                 and device == HOST and isinstance(node.meta.get("val"), torch.Tensor) and 0 not in node.meta["val"].shape}
+                 and isinstance(node.meta.get("val"), torch.Tensor) and 0 not in node.meta["val"].shape}
         return Graph(part, compile_text, _warn, device, [i for i, node in enumerate(arguments) if node in fixed])
 
     hard = [node for node, reason in support.reasons.items() if not _is_plain(node)]
@@ -449,7 +448,8 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
         for key in _unmatched(graph.graph, overrides):
             warnings.warn(f"override '{key}={overrides[key]}' matches no op of a graph that PyTorch made",
                           ModelWarning, stacklevel=2)
-        return _compile(graph, compiler, parameters)
+        # Samples of the memory need one that the host reads.
+        return _compile(graph, compiler, parameters if _place(graph.graph) == HOST else ())
 
     return aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_graph,
                         inference_compiler=compile_inference, partition_fn=_partition,
