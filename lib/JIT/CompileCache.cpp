@@ -11,6 +11,7 @@
 #include "Runtime/CUDA/Nvrtc.h"
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
+#include "Runtime/LibraryFunctions.h"
 
 #include "mpc/Import/ExternalFiles.h"
 #include "mpc/Support/Holes.h"
@@ -26,7 +27,6 @@
 #include "llvm/Support/Path.h"
 #include "llvm/TargetParser/Host.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,15 +41,9 @@ namespace json = llvm::json;
 /// Returns size and modification time of the file that contains the code at
 /// `address`; empty if unknown.
 static std::string identityOf(const void *address) {
-  Dl_info info;
   llvm::sys::fs::file_status status;
-  if (!dladdr(address, &info) || !info.dli_fname)
+  if (llvm::sys::fs::status(detail::fileOfCode(address), status))
     return {};
-  std::string path = info.dli_fname;
-  // dli_fname of the main program is argv[0], which may not resolve.
-  if (llvm::sys::fs::status(path, status))
-    if (llvm::sys::fs::status("/proc/self/exe", status))
-      return {};
   return std::to_string(status.getSize()) + " " +
          std::to_string(
              status.getLastModificationTime().time_since_epoch().count());

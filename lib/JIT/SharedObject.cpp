@@ -6,6 +6,8 @@
 
 #include "Backend.h"
 
+#include "Runtime/LibraryFunctions.h"
+
 #include "mpc/Support/ScopedTempFolder.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -14,26 +16,25 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <dlfcn.h>
-
 using namespace mlir;
 using namespace mpc;
 
-/// Returns the folder of the library or program that contains this code.
-static std::string ownFolder() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void *>(&ownFolder), &info) || !info.dli_fname)
-    return "";
-  return llvm::sys::path::parent_path(info.dli_fname).str();
-}
-
-/// Finds the linker: in LLVM's folder, then next to this library, then in PATH.
+/// Finds the linker: in LLVM's folder, then in PATH; or with MPC_STATIC_LLVM
+/// the program mpc, which is the linker if called as ld.lld, next to this code
+/// or in the folder bin next to it.
 static Result<std::string> findLinker() {
-  for (auto [name, folder] :
-       {std::pair<const char *, std::string>("ld.lld", MPC_LLVM_TOOLS_DIR),
-        {"ld.lld", ownFolder()},
-        {"ld.lld-22", ""},
-        {"ld.lld", ""}}) {
+#ifdef MPC_STATIC_LLVM
+  const std::string own =
+      llvm::sys::path::parent_path(
+          mpc::detail::fileOfCode(reinterpret_cast<const void *>(&findLinker)))
+          .str();
+  const std::pair<const char *, std::string> places[] = {{"mpc", own},
+                                                         {"mpc", own + "/bin"}};
+#else
+  const std::pair<const char *, std::string> places[] = {
+      {"ld.lld", MPC_LLVM_TOOLS_DIR}, {"ld.lld-22", ""}, {"ld.lld", ""}};
+#endif
+  for (const auto &[name, folder] : places) {
     SmallVector<StringRef, 1> folders;
     if (!folder.empty())
       folders.push_back(folder);
@@ -74,7 +75,7 @@ mpc::linkObjects(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   if (!folder.ok())
     return ioFailure("temporary folder", "none can be made");
   std::string output = folder.path("kernels.so"), log = folder.path("log");
-  std::vector<std::string> words = {*linker,       "-shared",
+  std::vector<std::string> words = {"ld.lld",      "-shared",
                                     "-Bsymbolic",  "--build-id=none",
                                     "--strip-all", "--hash-style=gnu",
                                     "-znow",       "-znoexecstack",

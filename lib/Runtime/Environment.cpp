@@ -6,11 +6,14 @@
 
 #include "Environment.h"
 
+#include "LibraryFunctions.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 using namespace mpc;
@@ -104,6 +107,19 @@ std::vector<std::string> detail::mpiLibraries() {
 }
 
 std::vector<std::string>
+detail::cudaPackageFolders(const std::string &sitePackages) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (fs::directory_iterator at(sitePackages + "/nvidia", error), end;
+       !error && at != end; at.increment(error))
+    if (fs::path folder = at->path() / "lib"; fs::is_directory(folder, error))
+      folders.push_back(folder.string());
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+std::vector<std::string>
 detail::cudaLibraryPaths(const std::vector<std::string> &names) {
   std::vector<std::string> paths;
   auto addFolder = [&](const std::string &root) {
@@ -115,5 +131,12 @@ detail::cudaLibraryPaths(const std::vector<std::string> &names) {
     addFolder(root);
   paths.insert(paths.end(), names.begin(), names.end());
   addFolder("/usr/local/cuda");
+  // This library is in site-packages/mpc.
+  const std::filesystem::path own =
+      fileOfCode(reinterpret_cast<const void *>(&cudaPackageFolders));
+  for (const std::string &folder :
+       cudaPackageFolders(own.parent_path().parent_path().string()))
+    for (const std::string &name : names)
+      paths.push_back(folder + "/" + name);
   return paths;
 }

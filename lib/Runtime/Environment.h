@@ -46,9 +46,14 @@ int launchedRanks();
 /// Returns dlopen() candidates for MPI, in order: the launcher's kind first.
 std::vector<std::string> mpiLibraries();
 
+/// Returns the library folders of NVIDIA's PyPI packages in `sitePackages`
+/// (nvidia/cu13/lib, nvidia/cublas/lib), sorted.
+std::vector<std::string> cudaPackageFolders(const std::string &sitePackages);
+
 /// Returns dlopen() candidates for a CUDA library, in order: in the user's
 /// installations, by its `names` alone (the loader's search), in the default
-/// location. Names are full ("libnvrtc.so.13"), newest first.
+/// location, in NVIDIA's PyPI packages next to the Python package. Names are
+/// full ("libnvrtc.so.13"), newest first.
 std::vector<std::string>
 cudaLibraryPaths(const std::vector<std::string> &names);
 

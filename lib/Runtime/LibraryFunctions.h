@@ -7,7 +7,10 @@
 #ifndef MPC_LIB_RUNTIME_LIBRARYFUNCTIONS_H
 #define MPC_LIB_RUNTIME_LIBRARYFUNCTIONS_H
 
+#include <climits>
+#include <cstdlib>
 #include <dlfcn.h>
+#include <link.h>
 
 #include <string>
 #include <type_traits>
@@ -34,6 +37,21 @@ private:
   void *library;
   std::string firstMissing;
 };
+
+/// Returns the path of the program or library that contains the code at
+/// `address`, without symbolic links; empty if unknown.
+inline std::string fileOfCode(const void *address) {
+  Dl_info info;
+  link_map *map = nullptr;
+  if (!dladdr1(address, &info, reinterpret_cast<void **>(&map),
+               RTLD_DL_LINKMAP) ||
+      !map)
+    return "";
+  // The main program has no name here, and argv[0] may be a script's.
+  char path[PATH_MAX];
+  return ::realpath(*map->l_name ? map->l_name : "/proc/self/exe", path) ? path
+                                                                         : "";
+}
 
 } // namespace mpc::detail
 

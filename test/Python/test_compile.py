@@ -237,7 +237,7 @@ def test_a_subinterpreter_is_refused(dense, factors):
 
 
 def test_the_version_is_that_of_the_package():
-    assert mpc.__version__ == importlib.metadata.version("mpc")
+    assert mpc.__version__ == importlib.metadata.version("mpc-compiler")
 
 
 def test_the_stub_names_all_of_the_extension():

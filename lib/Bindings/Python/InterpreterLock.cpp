@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -41,12 +42,16 @@ bool python::isMainThread() {
   return PyThread_get_thread_ident() == mainThread;
 }
 
+/// Returns true if the interpreter is ending. Its function became public in
+/// Python 3.13 and is not in the stable ABI of 3.12.
 static bool isEnding() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
+  using Function = int (*)();
+  static const auto isFinalizing = [] {
+    void *found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    return reinterpret_cast<Function>(
+        found ? found : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+  }();
+  return isFinalizing && isFinalizing() != 0;
 }
 
 void python::enterGilWait() {

@@ -52,8 +52,8 @@ Result<const Blas *> detail::installedBlas() {
         first = blas.status();
     }
     return unavailable("no usable cuBLASLt was found (" + first.text() +
-                       "); install the CUDA toolkit or compile with "
-                       "--gemm=own");
+                       "); install the CUDA toolkit or mpc-compiler[cuda] from "
+                       "PyPI, or compile with --gemm=own");
   }();
   if (!found.ok())
     return found.status();

@@ -5,12 +5,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "Environment.h"
+#include "LibraryFunctions.h"
 
 #include "mpc/Runtime/Communicator.h"
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 using namespace mpc;
@@ -49,4 +55,38 @@ TEST(Environment, ALauncherIsKnownByItsVariables) {
       ::setenv(kNames[i], before[i]->c_str(), 1);
     else
       ::unsetenv(kNames[i]);
+}
+
+TEST(Environment, NvidiaPackagesAreFoundNextToThePythonPackage) {
+  namespace fs = std::filesystem;
+  const fs::path site =
+      fs::temp_directory_path() / ("mpc-site-" + std::to_string(::getpid()));
+  // CUDA 13 has one folder for all packages, CUDA 12 one per package.
+  for (const char *folder : {"cu13/lib", "cublas/lib", "cuda_nvrtc/include"})
+    fs::create_directories(site / "nvidia" / folder);
+  std::ofstream(site / "nvidia" / "__init__.py") << "\n";
+  EXPECT_EQ(detail::cudaPackageFolders(site),
+            (std::vector<std::string>{site / "nvidia/cublas/lib",
+                                      site / "nvidia/cu13/lib"}));
+  fs::remove_all(site);
+  EXPECT_TRUE(detail::cudaPackageFolders(site).empty());
+}
+
+TEST(Environment, NvidiaPackagesComeAfterTheSystemsLibraries) {
+  // Folder in whose position site-packages is for a package's library.
+  const std::filesystem::path site =
+      std::filesystem::path(
+          detail::fileOfCode(reinterpret_cast<const void *>(&isStartedByMpi)))
+          .parent_path()
+          .parent_path();
+  const std::filesystem::path own = site / "nvidia" / "mpc_test" / "lib";
+  std::filesystem::create_directories(own);
+  const std::vector<std::string> paths =
+      detail::cudaLibraryPaths({"libx.so.2", "libx.so.1"});
+  std::filesystem::remove_all(own.parent_path());
+  ASSERT_GE(paths.size(), 8u);
+  const auto byName = std::find(paths.begin(), paths.end(), "libx.so.2");
+  ASSERT_NE(byName, paths.end());
+  EXPECT_EQ(*(paths.end() - 2), own / "libx.so.2");
+  EXPECT_EQ(paths.back(), own / "libx.so.1");
 }

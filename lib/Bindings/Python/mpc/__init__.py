@@ -26,5 +26,5 @@ def __getattr__(name: str) -> _Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("mpc")
+        return version("mpc-compiler")
     raise AttributeError(f"module 'mpc' has no attribute '{name}'")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from . import _installation  # Every module of the package imports this one.
 from ._text import printable
 
 

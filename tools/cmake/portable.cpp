@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Debian's static C++ library uses arc4random, which glibc has since 2.36. A
-// program that defines it also runs with older versions.
+// Debian's static C++ library and LLVM use arc4random, which glibc has since
+// 2.36. A program that defines it also runs with older versions.
 //
 //===----------------------------------------------------------------------===//
 

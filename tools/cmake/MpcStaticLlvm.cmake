@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The build under MPC_STATIC_LLVM: Debian's static archives instead of its shared libraries,
+# so that the package depends on the C library, its unwinder and the few libraries that exist
+# only shared, and requires no C library as new as Debian's.
+
+set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+set(Protobuf_USE_STATIC_LIBS ON)
+
+# All archives as one linker script, of which the linker extracts the members that are used.
+file(GLOB archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
+find_library(MPC_ZLIB z REQUIRED)
+find_library(MPC_ZSTD zstd REQUIRED)
+list(JOIN archives " " archives)
+file(CONFIGURE OUTPUT llvm-archives.ld CONTENT "INPUT(@archives@ @MPC_ZLIB@ @MPC_ZSTD@)\n" @ONLY)
+add_library(MpcStaticLlvm INTERFACE)
+target_link_libraries(MpcStaticLlvm INTERFACE ${CMAKE_BINARY_DIR}/llvm-archives.ld)
+
+add_link_options(-fuse-ld=lld -static-libstdc++ LINKER:--gc-sections LINKER:--exclude-libs,ALL LINKER:--as-needed)
