@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs packages on Debian 12: `build` for those of the programs and the
 # quickstart, by default also those of the Python package, the tests, lint and the
-# sanitizers. Returns quickly if all are installed. usage: install-deps.sh [build]
+# sanitizers, for `wheel` also those of tools/wheel.sh. Returns quickly if all are
+# installed. usage: install-deps.sh [build | wheel]
 set -euo pipefail
 
 packages=(
@@ -17,6 +18,9 @@ if [ "${1:-}" != build ]; then
     git python3-dev python3-venv clang-format-22 clang-tidy-22 libclang-rt-22-dev
     llvm-22-tools libgtest-dev libonnx-testdata openmpi-bin shellcheck graphviz
   )
+fi
+if [ "${1:-}" = wheel ]; then
+  packages+=(liblld-22 liblld-22-dev dpkg-dev)
 fi
 
 missing=()
