@@ -20,7 +20,7 @@ if [ "${1:-}" != build ]; then
   )
 fi
 if [ "${1:-}" = wheel ]; then
-  packages+=(liblld-22 liblld-22-dev dpkg-dev)
+  packages+=(liblld-22 liblld-22-dev dpkg-dev unicode-data)
 fi
 
 missing=()

@@ -37,27 +37,34 @@ run() {
   }
 }
 
-# libzip as a static library: Debian has it only as a shared one, which depends on OpenSSL.
-libzip=$build/libzip/lib/libzip.a
-if [ ! -f "$libzip" ]; then
-  mkdir -p "$build/libzip" "$work/lists/partial" "$work/sources"
+# static_library PACKAGE TARGET OPTION...: builds a library of a Debian source package in
+# BUILD/static/PACKAGE, unless it is there.
+static_library() {
+  local package=$1 target=$2
+  shift 2
+  [ ! -f "$build/static/$package/done" ] || return 0
+  mkdir -p "$build/static" "$work/lists/partial" "$work/sources" "$work/$package"
   find /etc/apt/sources.list /etc/apt/sources.list.d \( -name '*.list' -o -name '*.sources' \) \
     -exec cp -t "$work/sources" {} + 2>/dev/null || true
   sed -i 's/^Types: deb$/Types: deb-src/; s/^deb /deb-src /' "$work"/sources/*
   apt=(apt-get -qq -o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$work/sources"
        -o "Dir::State::Lists=$work/lists")
   run "${apt[@]}" update
-  (cd "$work" && run "${apt[@]}" source --download-only libzip)
-  mkdir "$work/libzip"
-  tar -xf "$work"/libzip_*.orig.tar.xz -C "$work/libzip" --strip-components 1
-  options=(-DHAVE_ARC4RANDOM=OFF)
-  for library in BZIP2 LZMA ZSTD GNUTLS OPENSSL MBEDTLS COMMONCRYPTO; do
-    options+=("-DENABLE_$library=OFF")
-  done
-  run cmake -S "$work/libzip" -B "$build/libzip" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-    -DCMAKE_C_COMPILER=clang-22 -DCMAKE_POSITION_INDEPENDENT_CODE=ON "${options[@]}"
-  run ninja -C "$build/libzip" zip
-fi
+  (cd "$work/$package" && run "${apt[@]}" source "$package")
+  if [ "$package" = re2 ]; then
+    run make -C "$work"/re2/re2-* REBUILD_TABLES=1 re2/{perl_groups,unicode_casefold,unicode_groups}.cc
+  fi
+  run cmake -S "$work/$package/$package"-* -B "$build/static/$package" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_COMPILER=clang-22 \
+    -DCMAKE_CXX_COMPILER=clang++-22 "$@"
+  run ninja -C "$build/static/$package" "$target"
+  touch "$build/static/$package/done"
+}
+# Debian's shared libzip depends on OpenSSL; its static Protobuf and RE2 cannot be linked into a
+# shared library.
+static_library libzip zip -DHAVE_ARC4RANDOM=OFF -DENABLE_{BZIP2,LZMA,ZSTD,GNUTLS,OPENSSL,MBEDTLS,COMMONCRYPTO}=OFF
+static_library protobuf libprotobuf-lite -Dprotobuf_{BUILD_TESTS,BUILD_PROTOC_BINARIES,WITH_ZLIB}=OFF
+static_library re2 re2 -DRE2_BUILD_TESTING=OFF
 
 export CMAKE_CXX_COMPILER_LAUNCHER="env;CCACHE_DEPEND=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
 for python in "${pythons[@]}"; do
@@ -67,7 +74,9 @@ for python in "${pythons[@]}"; do
   rm -rf "$work/wheel"
   run "$venv/bin/python" -m build --wheel --no-isolation --outdir "$work/wheel" "-Cbuild-dir=$build" \
     "-Ccmake.define.Python_EXECUTABLE=$PWD/$venv/bin/python" "-Ccmake.define.nanobind_DIR=" \
-    "-Ccmake.define.pkgcfg_lib_LIBZIP_zip=$libzip"
+    "-Ccmake.define.MPC_RE2=$build/static/re2/libre2.a" \
+    "-Ccmake.define.pkgcfg_lib_LIBZIP_zip=$build/static/libzip/lib/libzip.a" \
+    "-Ccmake.define.Protobuf_LITE_LIBRARY_RELEASE=$build/static/protobuf/libprotobuf-lite.a"
   # auditwheel adds the shared libraries and chooses the oldest C library that will do.
   PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip -z 9 --wheel-dir "$work/repaired" "$work"/wheel/*.whl
 done

@@ -3,15 +3,12 @@
 # so that the package depends on the C library, its unwinder and the few libraries that exist
 # only shared, and requires no C library as new as Debian's.
 
-set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
-set(Protobuf_USE_STATIC_LIBS ON)
-
 # All archives as one linker script, of which the linker extracts the members that are used.
 file(GLOB archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
-find_library(MPC_ZLIB z REQUIRED)
+find_package(ZLIB REQUIRED)
 find_library(MPC_ZSTD zstd REQUIRED)
 list(JOIN archives " " archives)
-file(CONFIGURE OUTPUT llvm-archives.ld CONTENT "INPUT(@archives@ @MPC_ZLIB@ @MPC_ZSTD@)\n" @ONLY)
+file(CONFIGURE OUTPUT llvm-archives.ld CONTENT "INPUT(@archives@ @ZLIB_LIBRARIES@ @MPC_ZSTD@)\n" @ONLY)
 add_library(MpcStaticLlvm INTERFACE)
 target_link_libraries(MpcStaticLlvm INTERFACE ${CMAKE_BINARY_DIR}/llvm-archives.ld)
 

@@ -10,6 +10,8 @@
 
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Plugins/PassPlugin.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -29,6 +31,11 @@ int mpcTranslateMain(int argc, char **argv);
   extern "C" void LLVMInitialize##Name##AsmPrinter() {}                        \
   extern "C" void LLVMInitialize##Name##AsmParser() {}
 #include "UnlinkedTargets.inc"
+
+/// The same for Polly.
+llvm::PassPluginLibraryInfo getPollyPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "Polly", LLVM_VERSION_STRING};
+}
 
 static int linkerMain(llvm::ArrayRef<const char *> words) {
   return lld::lldMain(words, llvm::outs(), llvm::errs(),

@@ -31,8 +31,9 @@ static bool isOf(std::string_view name, std::string_view package) {
 /// framework; nullopt for other classes.
 static std::optional<Framework> frameworkOfClass(nb::handle type) {
   nb::object module = nb::getattr(type, "__module__", nb::none());
-  const char *text =
-      PyUnicode_Check(module.ptr()) ? PyUnicode_AsUTF8(module.ptr()) : nullptr;
+  const char *text = PyUnicode_Check(module.ptr())
+                         ? PyUnicode_AsUTF8AndSize(module.ptr(), nullptr)
+                         : nullptr;
   std::string_view name = text ? text : "";
   if (isOf(name, "torch"))
     return Framework::PyTorch;

@@ -42,23 +42,30 @@ bool python::isMainThread() {
   return PyThread_get_thread_ident() == mainThread;
 }
 
-/// Returns true if the interpreter is ending. Its function became public in
-/// Python 3.13 and is not in the stable ABI of 3.12.
+/// A function of the interpreter that is not in the stable ABI of Python 3.12.
+using Predicate = int (*)();
+static Predicate findPredicate(const char *name) {
+  return reinterpret_cast<Predicate>(dlsym(RTLD_DEFAULT, name));
+}
+
 static bool isEnding() {
-  using Function = int (*)();
-  static const auto isFinalizing = [] {
-    void *found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
-    return reinterpret_cast<Function>(
-        found ? found : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
-  }();
+  // Public since Python 3.13.
+  static const Predicate isPublic = findPredicate("Py_IsFinalizing"),
+                         isPrivate = findPredicate("_Py_IsFinalizing");
+  const Predicate isFinalizing = isPublic ? isPublic : isPrivate;
   return isFinalizing && isFinalizing() != 0;
+}
+
+static bool hasLock() {
+  static const Predicate check = findPredicate("PyGILState_Check");
+  return check && check() != 0;
 }
 
 void python::enterGilWait() {
   using Clock = std::chrono::steady_clock;
   ++asking;
   // The finalizing thread needs the GIL as well, to free objects.
-  if (isMainThread() || PyGILState_Check())
+  if (isMainThread() || hasLock())
     return;
   Clock::time_point late = Clock::now() + std::chrono::seconds(1);
   while (closing && !isEnding() && Clock::now() < late) {
