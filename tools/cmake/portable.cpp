@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Debian's static C++ library and LLVM use arc4random, which glibc has since
-// 2.36. A program that defines it also runs with older versions.
+// 2.36, and LLVM uses the hypot of glibc 2.35. A program that defines them also
+// runs with older versions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,3 +17,7 @@ extern "C" unsigned arc4random() noexcept {
     std::abort();
   return value;
 }
+
+extern "C" double olderHypot(double x, double y);
+__asm__(".symver olderHypot, hypot@GLIBC_2.2.5");
+extern "C" double hypot(double x, double y) { return olderHypot(x, y); }
