@@ -78,7 +78,7 @@ for python in "${pythons[@]}"; do
     "-Ccmake.define.pkgcfg_lib_LIBZIP_zip=$build/static/libzip/lib/libzip.a" \
     "-Ccmake.define.Protobuf_LITE_LIBRARY_RELEASE=$build/static/protobuf/libprotobuf-lite.a"
   # auditwheel adds the shared libraries and chooses the oldest C library that will do.
-  PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip -z 9 --wheel-dir "$work/repaired" "$work"/wheel/*.whl
+  PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip --wheel-dir "$work/repaired" "$work"/wheel/*.whl
 done
 for wheel in "$work"/repaired/*.whl; do
   megabytes=$((($(stat -c %s "$wheel") + 999999) / 1000000))

@@ -66,8 +66,8 @@ TEST(Environment, NvidiaPackagesAreFoundNextToThePythonPackage) {
     fs::create_directories(site / "nvidia" / folder);
   std::ofstream(site / "nvidia" / "__init__.py") << "\n";
   EXPECT_EQ(detail::cudaPackageFolders(site),
-            (std::vector<std::string>{site / "nvidia/cublas/lib",
-                                      site / "nvidia/cu13/lib"}));
+            (std::vector<std::string>{site / "nvidia/cu13/lib",
+                                      site / "nvidia/cublas/lib"}));
   fs::remove_all(site);
   EXPECT_TRUE(detail::cudaPackageFolders(site).empty());
 }
