@@ -484,7 +484,7 @@ static Status checkShapes(func::FuncOp function, const CompileOptions &options,
   };
   std::map<std::string, std::vector<int64_t>> known;
   std::vector<std::string> names;
-  for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     names.push_back(argumentName(function, i));
     if (auto type =
             dyn_cast<RankedTensorType>(function.getArgument(i).getType()))
@@ -607,15 +607,14 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);
-    // A text that is written for given shapes has them.
-    if (Status status = model.shapedInputs()
-                            ? Status()
-                            : checkShapes(entry(*module), options, name);
-        !status.ok())
-      return status;
   }
   if (!entry(*module))
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
+  // A text that is written for given shapes has them.
+  if (extension == ".mlir" && !model.shapedInputs())
+    if (Status status = checkShapes(entry(*module), options, name);
+        !status.ok())
+      return status;
   if (failed(checkSizes(*module)) || failed(checkImportedMemory(*module, most)))
     return failure(first);
   if (options.padded && !options.padded->lengths.empty())
