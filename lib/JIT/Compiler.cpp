@@ -332,6 +332,8 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   for (const auto &[name, value] : options.inputValues)
     import.dataNames.insert(name);
+  // In training they are parameters.
+  import.replacesInitializers = !options.training;
   import.caller = options.caller;
   import.batch = options.batch;
   import.growsCaches = !options.caches.empty() || options.padded;

@@ -97,8 +97,7 @@ Status StepCheck::prepare() {
   if (!loaded.ok())
     return loaded.status();
   arrays = std::move(*loaded);
-  for (const NamedArray &array : arrays)
-    options.inputValues[array.name] = array.data;
+  passInputShapes(arrays, options);
   reportFastPath(options, reporter, !arguments.common.choosesPolicy);
   Result<Engine> engine = Engine::create(*device);
   if (!engine.ok())

@@ -11,6 +11,7 @@
 #include "EventFile.h"
 #include "Explanation.h"
 #include "HtmlReport.h"
+#include "Inputs.h"
 #include "MatrixUnitReport.h"
 #include "StopOnSignal.h"
 #include "TraceFile.h"
@@ -158,12 +159,8 @@ static Result<CompileOptions> makeStepOptions(const TrainArguments &arguments,
   if (!training.ok())
     return training.status();
   options->training = std::move(*training);
-  Result<std::vector<NamedArray>> arrays =
-      loadArrays(arguments.common.inputs, arguments.common.maxMemory);
-  if (!arrays.ok())
-    return arrays.status();
-  for (const NamedArray &array : *arrays)
-    options->inputValues[array.name] = array.data;
+  if (Status status = passInputShapes(arguments.common, *options); !status.ok())
+    return status;
   return options;
 }
 

@@ -45,6 +45,9 @@ struct OnnxImportOptions {
   llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
   /// Names of arrays of data files, which may hold other arrays than inputs.
   llvm::StringSet<> dataNames;
+  /// True if an entry of `inputShapes` makes an argument of an input that has
+  /// an initializer, its default value.
+  bool replacesInitializers = true;
   /// The interface whose means messages name.
   Caller caller = Caller::CommandLine;
   /// Batch size: extent of the first dimension of every graph input that is

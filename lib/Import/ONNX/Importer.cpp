@@ -277,7 +277,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   // An initializer is its input's default, overridden by the caller's value.
   for (const ValueInfo &input : graph.inputs)
     if ((!initializers.contains(input.name) ||
-         options.inputShapes.contains(input.name)) &&
+         (options.replacesInitializers &&
+          options.inputShapes.contains(input.name))) &&
         !options.inputValues.contains(input.name))
       arguments.push_back(&input);
   if (failed(bindShapes(arguments)))
