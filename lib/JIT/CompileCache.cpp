@@ -313,6 +313,18 @@ static bool addValue(KeyParts &parts, const std::string &name,
   return true;
 }
 
+/// Warns that the cache is not used or not written.
+static void report(const CompileOptions &options,
+                   const std::optional<detail::CacheRefusal> &refusal) {
+  if (refusal && options.onDiagnostic)
+    options.onDiagnostic({Diagnostic::Severity::Warning,
+                          "cache",
+                          refusal->folder,
+                          "",
+                          refusal->text,
+                          {}});
+}
+
 CompileCache::CompileCache(const ModelSource &model,
                            llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options)
@@ -322,14 +334,7 @@ CompileCache::CompileCache(const ModelSource &model,
   if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
   folder = root + "/compiles";
-  if (options.onDiagnostic)
-    if (auto refusal = detail::DiskCache(folder).newRefusal())
-      options.onDiagnostic({Diagnostic::Severity::Warning,
-                            "cache",
-                            refusal->folder,
-                            "",
-                            refusal->text,
-                            {}});
+  report(options, detail::DiskCache(folder).newRefusal());
   key = keyOfInput();
 }
 
@@ -447,8 +452,9 @@ void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
     list.push_back(toJson(message));
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(list));
-  detail::DiskCache(folder, detail::cacheBytes())
-      .storeParts(key, std::as_bytes(std::span(text)), bytes);
+  detail::DiskCache cache(folder, detail::cacheBytes());
+  if (!cache.storeParts(key, std::as_bytes(std::span(text)), bytes))
+    report(options, cache.newWriteFailure());
 }
 
 std::function<void(const Diagnostic &)>

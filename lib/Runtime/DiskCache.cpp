@@ -161,15 +161,36 @@ static File openCache(const std::string &folder, bool make,
   return openFolder(holder.descriptor, name, folder, /*holds=*/false, refusal);
 }
 
+/// Returns true once per folder, so that a user is warned once.
+static bool isFirstReport(const std::string &folder) {
+  static std::mutex mutex;
+  static std::set<std::string> reported;
+  std::lock_guard lock(mutex);
+  return reported.insert(folder).second;
+}
+
 std::optional<CacheRefusal> DiskCache::newRefusal() const {
   std::optional<CacheRefusal> refusal;
   File opened = openCache(folder, /*make=*/false, refusal);
-  static std::mutex mutex;
-  static std::set<std::string> told;
-  std::lock_guard lock(mutex);
-  if (refusal && !told.insert(refusal->folder).second)
+  if (refusal && !isFirstReport(refusal->folder))
     return std::nullopt;
   return refusal;
+}
+
+std::optional<CacheRefusal> DiskCache::newWriteFailure() const {
+  std::optional<CacheRefusal> refusal;
+  File opened = openCache(folder, /*make=*/true, refusal);
+  std::string fault;
+  if (opened.descriptor < 0)
+    fault = errno == ENOENT ? "cannot be created" : std::strerror(errno);
+  else if (::faccessat(opened.descriptor, ".", W_OK | X_OK, AT_EACCESS) != 0)
+    fault = std::strerror(errno);
+  // newRefusal() reports refusals.
+  if (refusal || fault.empty() || !isFirstReport(folder))
+    return std::nullopt;
+  return CacheRefusal{folder, fault + ": compiled programs are not cached; set "
+                                      "MPC_CACHE_DIR to a folder that can be "
+                                      "written, or to nothing"};
 }
 
 /// Opens an entry that only this user can have written.

@@ -31,7 +31,8 @@ struct MappedEntry {
   std::span<const std::byte> body;
 };
 
-/// Why a folder is not used: another user could have planted code there.
+/// Why a folder is not used: another user could have planted code there, or it
+/// cannot be written.
 struct CacheRefusal {
   /// The unsafe folder: the cache's or its parent.
   std::string folder;
@@ -75,6 +76,9 @@ public:
   /// exist, or if this process has returned the refusal before, so that a user
   /// is warned once.
   std::optional<CacheRefusal> newRefusal() const;
+  /// Returns why the folder cannot be written, which store() passes over;
+  /// nullopt if it can be, or if this process has returned a reason before.
+  std::optional<CacheRefusal> newWriteFailure() const;
 
   /// Returns the file of an entry.
   std::string pathOf(const std::string &key) const;

@@ -281,6 +281,21 @@ TEST_F(DiskCacheTest, LinksAreRefused) {
   EXPECT_EQ(cache.find("k"), bytes(10, 2));
 }
 
+TEST_F(DiskCacheTest, AFolderThatCannotBeWrittenIsReportedOnce) {
+  DiskCache good((folder / "good").string());
+  ASSERT_TRUE(good.store("k", bytes(10, 1)));
+  EXPECT_FALSE(good.newWriteFailure());
+  std::ofstream(folder / "file") << "x";
+  DiskCache bad((folder / "file" / "cache").string());
+  EXPECT_FALSE(bad.store("k", bytes(10, 1)));
+  auto failure = bad.newWriteFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->folder, (folder / "file" / "cache").string());
+  EXPECT_NE(failure->text.find("Not a directory"), std::string::npos)
+      << failure->text;
+  EXPECT_FALSE(bad.newWriteFailure());
+}
+
 TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
   DiskCache cache(folder.string(), /*mostBytes=*/4000);
   auto age = [&](const std::string &key, int minutes) {
