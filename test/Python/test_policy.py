@@ -110,6 +110,18 @@ def test_the_global_policy_and_a_context(dense):
     assert mpc.global_policy() == "mixed_float16"
 
 
+def test_the_default_says_once_what_auto_would_select(dense, monkeypatch, caplog):
+    monkeypatch.setattr(mpc._policy, "_global", mpc._policy._DEFAULT)
+    monkeypatch.setattr(mpc._policy, "_advised", set())
+    monkeypatch.setattr(mpc._policy._mpc, "best_policy", lambda _: ("mixed_bfloat16", "cpu:new has units for bfloat16"))
+    mpc.compile(dense, policy="float32")
+    assert not caplog.messages
+    mpc.compile(dense)
+    mpc.compile(dense)
+    assert caplog.messages == ['the policy is float32, the default; policy="auto" is mixed_bfloat16: '
+                               "cpu:new has units for bfloat16"]
+
+
 def test_a_context_is_of_its_thread(dense):
     mpc.set_global_policy("float32")
     ready = threading.Barrier(4)

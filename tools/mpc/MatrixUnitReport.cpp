@@ -7,7 +7,7 @@
 #include "MatrixUnitReport.h"
 
 #include "JIT/Compiler.h"
-#include "mpc/JIT/BestPolicy.h"
+#include "JIT/SelectPolicy.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -53,15 +53,6 @@ std::optional<std::string> tool::describeSlowType(PolicyType type,
          "but no arithmetic; use --policy float32 for compute-bound models";
 }
 
-/// Formats ", 16 times as fast as float32", if known.
-static std::string speedUpText(PolicyType type, const TargetInfo &target) {
-  if (!target.hasCeilings())
-    return "";
-  double factor = target.flopsPerSecond(type, /*aligned=*/true) /
-                  target.flopsPerSecond(PolicyType::Float32, /*aligned=*/true);
-  return ", " + shortNumber(factor) + " times as fast as float32";
-}
-
 std::optional<std::string> tool::fastUnit(PolicyType type,
                                           const TargetInfo &target) {
   if (type == PolicyType::Float32 || type == PolicyType::Float64 ||
@@ -71,14 +62,7 @@ std::optional<std::string> tool::fastUnit(PolicyType type,
 }
 
 PolicyChoice tool::bestPolicy(const TargetInfo &target) {
-  std::string policy = *mpc::bestPolicy(target.name());
-  PolicyType type = llvm::cantFail(Policy::load(policy)).getCompute();
-  if (type == PolicyType::Float32)
-    return {policy,
-            target.name() +
-                " multiplies no low-precision type faster than float32"};
-  return {policy, target.name() + " has units for " + stringify(type).str() +
-                      speedUpText(type, target)};
+  return *explainBestPolicy(target.name());
 }
 
 void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
@@ -111,7 +95,7 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter,
     reporter.noteOnce(kFastPath,
                       "--policy " + options.policy + ": " + target->name() +
                           " multiplies " + stringify(type).str() + " on its " +
-                          *unit + speedUpText(type, *target) +
+                          *unit + describeSpeedUp(type, *target) +
                           (target->unit(type)->flushesSubnormals
                                ? "; subnormal numbers are flushed to 0"
                                : ""));

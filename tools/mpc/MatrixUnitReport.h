@@ -12,6 +12,7 @@
 
 #include "Reporter.h"
 
+#include "mpc/JIT/BestPolicy.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -32,12 +33,6 @@ std::optional<std::string> describeSlowType(PolicyType type,
 /// such as "tensor cores"; nullopt if there is none, and for float32 and
 /// float64.
 std::optional<std::string> fastUnit(PolicyType type, const TargetInfo &target);
-
-/// A policy and the reason for it.
-struct PolicyChoice {
-  std::string policy;
-  std::string reason;
-};
 
 /// Returns the fastest built-in policy of `target` without loss scaling: a
 /// 16-bit one if its type has units, preferring bfloat16 for its range.

@@ -157,7 +157,10 @@ static void addPolicies(nb::module_ &module) {
       .def_ro("output", &PolicySummary::output);
   module.def(
       "best_policy",
-      [](const std::string &target) { return valueOf(bestPolicy(target)); },
+      [](const std::string &target) {
+        PolicyChoice choice = valueOf(explainBestPolicy(target));
+        return std::pair(choice.policy, choice.reason);
+      },
       nb::arg("target"));
   module.def("builtin_policies", &builtinPolicies);
   module.def(

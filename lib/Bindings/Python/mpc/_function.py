@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _mpc, _program
 from ._errors import InvalidArgument, Unavailable
-from ._policy import Policy, PolicyLike, as_policy, for_target
+from ._policy import Policy, PolicyLike, advise, as_policy, for_target
 from ._reports import CheckReport, Explanation
 from ._source import exported, source
 
@@ -297,12 +297,13 @@ def as_overrides(overrides: Any) -> dict[str, str]:
 
 def change_policy(policy: Policy, device: str, threads: int, overrides: Mapping[str, str]) -> Policy:
     """Returns the policy with additional overrides, which need not match any op."""
-    return Policy(_on_device(policy, _device(device, threads)[0]), overrides=overrides) if overrides else policy
+    target = _target(_device(device, threads)[0])
+    return Policy(for_target(policy, target), overrides=overrides) if overrides else policy
 
 
-def _on_device(policy: Policy, device: _mpc.Device) -> Policy:
-    """Resolves "auto" for a device; returns other policies unchanged."""
-    return for_target(policy, f"cuda:{device.architecture}" if device.architecture else "")
+def _target(device: _mpc.Device) -> str:
+    """The target of a device; empty for the CPU."""
+    return f"cuda:{device.architecture}" if device.architecture else ""
 
 
 def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str, str] | Iterable[tuple[str, str]],
@@ -313,7 +314,9 @@ def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str
         raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
     made, _ = _engine(device, threads)
     options = _mpc.CompileOptions()
-    chosen = _on_device(as_policy(policy), made)
+    wanted = as_policy(policy)
+    advise(wanted, _target(made))
+    chosen = for_target(wanted, _target(made))
     options.policy = chosen.for_compiler()
     options.sets = list(as_overrides(overrides).items())
     options.dims = dict(dims or {})

@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import hashlib
 import json
+import logging
 import os
 import pathlib
 import re
@@ -116,7 +117,7 @@ class Policy:
         return json.dumps(fields, indent=indent)
 
     def _known(self) -> _Summary:
-        return self._summary or _Summary.of(_mpc.read_policy(_mpc.best_policy("")))
+        return self._summary or _Summary.of(_mpc.read_policy(_mpc.best_policy("")[0]))
 
     @property
     def name(self) -> str:
@@ -205,7 +206,10 @@ def _write(name: str, text: str) -> str:
 # Default policy
 # ===----------------------------------------------------------------------=== #
 
-_global = Policy("float32")
+_DEFAULT = Policy("float32")
+_global = _DEFAULT
+# Targets for which the default was commented on.
+_advised: set[str] = set()
 _scoped: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("mpc_policy", default=None)
 
 
@@ -218,7 +222,17 @@ def as_policy(policy: PolicyLike | None) -> Policy:
 
 def for_target(policy: Policy, target: str) -> Policy:
     """Resolves "auto" for `target`; returns other policies unchanged."""
-    return Policy(_mpc.best_policy(target)) if policy == "auto" else policy
+    return Policy(_mpc.best_policy(target)[0]) if policy == "auto" else policy
+
+
+def advise(policy: Policy, target: str) -> None:
+    """Logs once per target what "auto" would select there, if nothing has chosen the policy."""
+    if policy is not _DEFAULT or target in _advised:
+        return
+    _advised.add(target)
+    best, reason = _mpc.best_policy(target)
+    if best != policy.name:
+        logging.getLogger("mpc").warning('the policy is %s, the default; policy="auto" is %s: %s', policy, best, reason)
 
 
 def set_global_policy(policy: PolicyLike) -> None:
