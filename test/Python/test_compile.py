@@ -84,7 +84,8 @@ def test_a_saved_file_gives_the_same_bits(cnn, tmp_path):
     function = mpc.compile(path, policy="mixed_bfloat16")
     function.save(tmp_path / "m.mpcx")
     loaded = mpc.load(tmp_path / "m.mpcx")
-    assert loaded.outputs == ["probabilities"]
+    assert loaded.outputs == ["probabilities"] and loaded.policy == "mixed_bfloat16"
+    assert repr(loaded).endswith("in mixed_bfloat16>")
     np.testing.assert_array_equal(loaded(images), function(images))
     with pytest.raises(mpc.InvalidArgument, match="not for image"):
         loaded(images[:3])

@@ -154,6 +154,7 @@ public:
                  const std::string &path);
 
   std::vector<std::string> outputs() override;
+  const std::string &policy() const { return file->policy(); }
 
 protected:
   std::string name() const override { return file->model(); }

@@ -117,6 +117,7 @@ NB_MODULE(_mpc, module) {
   nb::class_<LoadedFunction, Function>(module, "LoadedFunction")
       .def(
           nb::init<const Device &, std::shared_ptr<Gpu>, const std::string &>(),
-          nb::arg("device"), nb::arg("gpu").none(), nb::arg("path"));
+          nb::arg("device"), nb::arg("gpu").none(), nb::arg("path"))
+      .def_prop_ro("policy", &LoadedFunction::policy);
   addCompiler(module);
 }

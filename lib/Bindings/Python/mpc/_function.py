@@ -253,9 +253,9 @@ class Function:
         self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
 
     @property
-    def policy(self) -> Policy | None:
-        """The policy of the compile, for "auto" the selected one; None if loaded from a file."""
-        return self._policy
+    def policy(self) -> Policy | str:
+        """The policy of the compile, for "auto" the selected one; of a loaded file its name or file name."""
+        return self._policy or self._made.policy
 
     @property
     def inputs(self) -> list[_mpc.Input]:
@@ -280,7 +280,7 @@ class Function:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{i.name}: {i.dtype}{[e if e >= 0 else (s or '?') for e, s in zip(i.shape, i.symbols)]}"
                            for i in self.inputs)
-        return f"<mpc.Function({inputs}) in {self._policy or 'a file'}>"
+        return f"<mpc.Function({inputs}) in {self.policy}>"
 
 
 def as_overrides(overrides: Any) -> dict[str, str]:
