@@ -209,7 +209,7 @@ class Checks:
         torch.cuda.synchronize()
         inside = function.bench(tx, tw, seconds=0.2)
         return (f"a call takes the host {statistics.median(times):.1f} us (least {min(times):.1f}), "
-                f"a run the GPU {inside['median'] * 1e3:.1f} us")
+                f"a run the GPU {inside['median_ms'] * 1e3:.1f} us")
 
     def check_errors(self):
         torch = self.torch

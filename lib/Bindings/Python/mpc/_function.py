@@ -163,11 +163,11 @@ class Function:
         return self
 
     def bench(self, *arrays: Any, seconds: float = 1.0, **named: Any) -> dict[str, float]:
-        """Times runs on these arrays in ms, without Python's call overhead: `median`, `least` and the number
+        """Times runs on these arrays, without Python's call overhead: `median_ms`, `min_ms` and the number
         of consecutive `runs` in about `seconds`."""
         arrays, named = self._tensors(arrays, named)
         times = self._made.time(seconds, *arrays, **named)
-        return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
+        return {"median_ms": statistics.median(times), "min_ms": min(times), "runs": len(times)}
 
     def explain(self, *arrays: Any, errors: bool = False, **named: Any) -> Explanation:
         """Reports the compute type of each op, the reason, and its kernel; displayed as tables in a
