@@ -23,8 +23,9 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from . import _function, _mpc
-from ._aten import ELEMENT, TABLE, Builder, Unsupported, Value
-from ._errors import InvalidArgument, ModelWarning
+from ._aten import ELEMENT, TABLE, Builder, Type, Unsupported, Value
+from ._aten.builder import number
+from ._errors import InvalidArgument, ModelWarning, Unavailable
 from ._graph import (HOST, Propagate, Substitution, attributes, bytes_of, digest_of, external, layer_of, lower_node,
                      module_mode, type_of, why_not)
 from .torch import decompositions
@@ -97,14 +98,58 @@ def trace(module: torch.nn.Module, example: Sequence[Any], named: Mapping[str, A
     # In the order of forward(), so that calls by position mean the same.
     order = list(signature.parameters)
     named = dict(sorted(named.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
-    given = tuple(example), named
-    doubled = _doubled(given)
+    found = _export((tuple(example), named), module, dynamic_shapes, where)
+    return Exported(f"{type(module).__name__}.mlir", found.program, found.outputs, found.rebuild, found.dims)
+
+
+def write_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> None:
+    """Writes the module in inference mode as ONNX, with an open dimension "batch"."""
+    where = f"module {type(module).__name__}"
+    found = _export((tuple(map(torch.as_tensor, example)), {}), module, None, where)
+    leading = {name: extent if isinstance(extent, int) else str(extent) for name, extent in found.leading().items()}
+    batch = next((extent for extent in leading.values() if isinstance(extent, str)), None)
+    axes = {name: {0: "batch"} if batch and extent == batch else None for name, extent in leading.items()}
     try:
-        return _trace(module, doubled, dynamic_shapes, where, doubled is not given)
-    except InvalidArgument:
-        if doubled is given:
-            raise
-    return _trace(module, given, dynamic_shapes, where, False)
+        with _quiet(), contextlib.redirect_stdout(io.StringIO()):
+            torch.onnx.export(found.program, f=path, dynamo=True, external_data=False, verbose=False,
+                              input_names=list(axes), output_names=found.outputs, dynamic_shapes=axes)
+    except ModuleNotFoundError as error:
+        raise Unavailable(path, f"is written by torch.onnx.export, which needs the package {error.name}: pip install "
+                          "onnxscript") from error
+    except torch.onnx.OnnxExporterError as error:
+        raise InvalidArgument(where, f"cannot be exported by torch.onnx.export ({_first_line(error.__cause__ or error)}"
+                              ")") from error
+
+
+@dataclasses.dataclass
+class _Export:
+    """A program of torch.export, its outputs' names, and how its result is made of them."""
+    program: ExportedProgram
+    outputs: list[str]
+    rebuild: Rebuild
+    # The caller's names of dimensions, by input and axis.
+    dims: dict[tuple[str, int], str]
+
+    def leading(self) -> dict[str, Any]:
+        """First extents of inputs, by name; a number is fixed."""
+        nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
+        values = {name: nodes[name].meta["val"] for name in self.program.graph_signature.user_inputs
+                  if isinstance(name, str)}
+        return {name: value.shape[0] if value.dim() else 0 for name, value in values.items()
+                if isinstance(value, torch.Tensor)}
+
+
+def _export(given: Any, module: torch.nn.Module, dynamic_shapes: Any, where: str) -> _Export:
+    """Exports a module with an open batch, also for an example with a batch of one."""
+    doubled = _doubled(given)
+    if doubled is not given:
+        try:
+            found = _export_once(module, doubled, dynamic_shapes, where)
+            if 2 not in [extent for extent in found.leading().values() if isinstance(extent, int)]:
+                return found
+        except InvalidArgument:
+            pass
+    return _export_once(module, given, dynamic_shapes, where)
 
 
 def _doubled(given: Any) -> Any:
@@ -118,7 +163,7 @@ def _doubled(given: Any) -> Any:
     return pytree.tree_map(lambda leaf: torch.cat([leaf, leaf]) if is_one(leaf) else leaf, given)
 
 
-def _trace(module: torch.nn.Module, given: Any, dynamic_shapes: Any, where: str, is_doubled: bool) -> Exported:
+def _export_once(module: torch.nn.Module, given: Any, dynamic_shapes: Any, where: str) -> _Export:
     # Row-major, as the arguments of calls will be.
     example, named = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().contiguous(), given)
     results: list[tuple[str, Any]] = []
@@ -141,11 +186,7 @@ def _trace(module: torch.nn.Module, given: Any, dynamic_shapes: Any, where: str,
         raise InvalidArgument(where, _why(error)) from error
     finally:
         hook.remove()
-    made = Exported(f"{type(module).__name__}.mlir", program, [name for name, _ in results], rebuild[0],
-                    _dimension_names(bound, shapes))
-    if is_doubled and any(extent == 2 for extents in made.leading.values() for extent in extents):
-        raise InvalidArgument(where, "has a batch that is fixed")
-    return made
+    return _Export(program, [name for name, _ in results], rebuild[0], _dimension_names(bound, shapes))
 
 
 @contextlib.contextmanager
@@ -198,9 +239,13 @@ def _dimension_names(bound: Mapping[str, Any], shapes: Mapping[str, Any]) -> dic
 
 
 def _why(error: Exception) -> str:
+    return (f"cannot be exported by torch.export, which compiles one graph ({_first_line(error)}); {_INSTEAD} splits a "
+            "module there")
+
+
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[0] if lines else ''}"
-    return f"cannot be exported by torch.export, which compiles one graph ({text}); {_INSTEAD} splits a module there"
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 # ===----------------------------------------------------------------------=== #
@@ -246,9 +291,6 @@ class Exported:
         tensors = [node.meta["val"] for node in self._inputs.values()]
         self._device = next((value.device for value in (*tensors, *(node.meta["val"] for node in self._digests))), HOST)
         self._symbols = self._find_symbols(dims or {})
-        # Extents of first dimensions that are fixed, by input.
-        self.leading = {name: [extent for extent in node.meta["val"].shape[:1] if isinstance(extent, int)]
-                        for name, node in self._inputs.items()}
         self._leaves, self._structure = leaves, program.call_spec.in_spec
         self._is_flat = self._structure is not None and self._structure.num_leaves == len(leaves) and all(
             child.is_leaf() for part in self._structure.children() for child in part.children())

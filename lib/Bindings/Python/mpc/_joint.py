@@ -306,22 +306,6 @@ def _recurrent_steps() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(enabled)
 
 
-def export_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> None:
-    """Writes the module in inference mode as ONNX, with a free batch."""
-    example = tuple(torch.as_tensor(array) for array in example)
-    rows = example[0].shape[:1]
-    with module_mode(module, training=False), torch.no_grad(), warnings.catch_warnings(), open(path, "wb") as file:
-        warnings.simplefilter("ignore")
-        results: list[tuple[str, torch.Tensor]] = []
-        take_apart(module(*example), (), results)
-        given = list(zip(_names(module, len(example)), example))
-        # This exporter needs no package but torch.
-        torch.onnx.export(module, example, file, dynamo=False, opset_version=18,
-                          input_names=[name for name, _ in given], output_names=[name for name, _ in results],
-                          dynamic_axes={name: {0: "batch"} for name, array in [*given, *results]
-                                        if array.shape[:1] == rows})
-
-
 def modes_that_differ(module: torch.nn.Module) -> list[str]:
     """Parts that behave differently in training, of a module in inference mode."""
     if module.training:

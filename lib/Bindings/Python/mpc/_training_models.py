@@ -161,8 +161,9 @@ class TorchModule(TrainedModel):
         return self._module
 
     def export(self, made: _mpc.Training, path: str) -> None:
-        inputs = self._example if self._loss is None else self._example[:-1]
-        self._trace.export_onnx(self._module, inputs, path)
+        from . import _exported
+
+        _exported.write_onnx(self._module, self._example if self._loss is None else self._example[:-1], path)
 
 
 # ===----------------------------------------------------------------------=== #
