@@ -33,6 +33,7 @@ void Driver::declareRun(CLI::App &app) {
   command
       .add_option("--output", run.output,
                   "file to write: FILE.npz, or .npy for one output")
+      ->check(notEmpty())
       ->option_text("FILE")
       ->group(kOutputGroup);
   hideFlags(command, {"--seed"});

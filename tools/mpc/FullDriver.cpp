@@ -120,6 +120,7 @@ static CLI::Option *addOutput(CLI::App &command, std::string &output,
                               const std::string &text) {
   return command.add_option("-o,--output", output, text)
       ->option_text("FILE")
+      ->check(notEmpty())
       ->group(kOutputGroup);
 }
 

@@ -9,6 +9,7 @@
 #include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <sstream>
 
@@ -247,6 +248,29 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string name,
 // Usage errors
 //===----------------------------------------------------------------------===//
 
+/// Returns a sentence about a flag that `command` lacks.
+static std::string describeUnknownFlag(const CLI::App &command,
+                                       const std::string &given) {
+  std::string word = given.substr(0, given.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option *option :
+       command.get_options([](const CLI::Option *) { return true; }))
+    for (const std::string &name : option->get_lnames())
+      known.push_back("--" + name);
+  return "unknown flag '" + word + "'" + didYouMean(word, known) + "; mpc " +
+         command.get_name() + " --help lists the flags";
+}
+
+/// Returns CLI11's sentence about the number of a flag's values in plain words.
+static std::string describeMismatch(const std::string &line) {
+  std::string flag = line.substr(0, line.find(": "));
+  if (line.ends_with(" missing"))
+    return flag + " needs a value";
+  if (line.find("At Most 1 ") != std::string::npos)
+    return flag + " is given " + split(line, ' ').back() + " times";
+  return line;
+}
+
 std::string tool::explainUsage(const CLI::App &app,
                                const std::vector<std::string> &words,
                                const CLI::ParseError &error) {
@@ -258,27 +282,37 @@ std::string tool::explainUsage(const CLI::App &app,
     if (words.size() > 1 && known->get_name() == words[1])
       command = known;
   }
-  if (!command && words.size() > 1 && !startsWith(words[1], "-"))
-    return "unknown command '" + words[1] + "'" + didYouMean(words[1], names) +
-           "; mpc --help lists the commands";
-  if (error.get_exit_code() != int(CLI::ExitCodes::ExtrasError))
-    return command ? line : "a command is required; mpc --help lists them";
+  if (!command && words.size() > 1) {
+    bool isFlag = startsWith(words[1], "-");
+    if (app.get_option_no_throw("--" + words[1]))
+      names = {"--" + words[1]};
+    else if (isFlag)
+      names = {"--help", "--help-all", "--version"};
+    return (isFlag ? "unknown flag '" : "unknown command '") + words[1] + "'" +
+           didYouMean(words[1], names) + "; mpc --help lists the commands";
+  }
+  if (error.get_exit_code() == int(CLI::ExitCodes::ArgumentMismatch))
+    return describeMismatch(line);
+  if (!command)
+    return "a command is required; mpc --help lists them";
+  auto isFlag = [](const std::string &word) {
+    return word.size() > 1 && word[0] == '-' && !std::isdigit(word[1]);
+  };
+  if (error.get_exit_code() != int(CLI::ExitCodes::ExtrasError)) {
+    // CLI11 reports a missing argument before an unknown flag.
+    for (size_t i = 2; i < words.size() && words[i] != "--"; ++i)
+      if (std::string flag = words[i].substr(0, words[i].find('='));
+          error.get_name() == "RequiredError" && isFlag(flag) &&
+          !command->get_option_no_throw(flag))
+        return describeUnknownFlag(*command, flag);
+    return line;
+  }
   // CLI11 has forgotten the words, but lists them after a colon.
   std::vector<std::string> extras = split(line, ' ');
-  auto flag =
-      std::find_if(extras.begin(), extras.end(), [](const std::string &word) {
-        return word.size() > 1 && word[0] == '-';
-      });
-  if (!command || flag == extras.end())
-    return line;
-  std::string word = flag->substr(0, flag->find('='));
-  std::vector<std::string> known;
-  for (const CLI::Option *option :
-       command->get_options([](const CLI::Option *) { return true; }))
-    for (const std::string &name : option->get_lnames())
-      known.push_back("--" + name);
-  return "unknown flag '" + word + "'" + didYouMean(word, known) + "; mpc " +
-         command->get_name() + " --help lists the flags";
+  auto flag = std::find_if(extras.begin(), extras.end(), isFlag);
+  if (flag == extras.end())
+    return "unexpected argument '" + line.substr(line.find(": ") + 2) + "'";
+  return describeUnknownFlag(*command, *flag);
 }
 
 //===----------------------------------------------------------------------===//

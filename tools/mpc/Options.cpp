@@ -15,6 +15,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -52,6 +54,12 @@ CLI::Validator tool::finiteNumber() {
 
 CLI::Validator tool::atLeastZero() {
   return numberFrom(0, /*isOpen=*/false, "a number of at least 0");
+}
+
+CLI::Validator tool::notEmpty() {
+  return {
+      [](const std::string &text) { return text.empty() ? "is empty" : ""; },
+      ""};
 }
 
 CLI::Validator tool::positiveNumber() {
@@ -128,15 +136,22 @@ static std::string checkShape(const std::string &text) {
   return {};
 }
 
-/// Copies a model on standard input to a temporary file, whose extension tells
-/// its format, and replaces "-" by its path.
-static std::string readStandardInput(std::string &path) {
-  if (path != "-")
-    return {};
+/// Copies a model on standard input ("-") or in a named pipe to a temporary
+/// file, whose extension tells its format, and replaces `path` by its path.
+static std::string readStream(std::string &path) {
+  std::error_code error;
+  bool isInput = path == "-" || path == "/dev/stdin";
+  if (!isInput && !std::filesystem::is_fifo(path, error))
+    return path.empty() ? "is empty" : "";
   static ScopedTempFolder folder("mpc-stdin");
-  std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
+  std::ifstream pipe;
+  if (!isInput)
+    pipe.open(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(isInput ? std::cin : pipe),
+                    {});
   if (bytes.empty())
-    return "standard input is empty; pipe a model into it";
+    return (isInput ? "standard input" : path) +
+           " is empty; pipe a model into it";
   // Text starts with a printable character, protobuf with a field's tag.
   auto first = static_cast<unsigned char>(bytes.front());
   bool isText = first >= ' ' || std::isspace(first);
@@ -185,7 +200,7 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
                   "it from standard input")
       ->required()
       ->option_text("MODEL")
-      ->transform(CLI::Validator(readStandardInput, ""))
+      ->transform(CLI::Validator(readStream, ""))
       ->group(kModelGroup);
   addList(command, "--shape", options.shapes,
           "shape of an input, NAME=1x512. Repeatable. Needed where a model "

@@ -91,6 +91,8 @@ std::vector<int64_t> parseShape(const std::string &text);
 /// Validate finite numbers: "nan" and "inf" pass the range checks of CLI11.
 CLI::Validator finiteNumber();
 CLI::Validator atLeastZero();
+/// Validates that a text is not empty.
+CLI::Validator notEmpty();
 CLI::Validator positiveNumber();
 
 /// Returns the compile options of the flags; diagnostics go to `reporter`.

@@ -254,7 +254,7 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
                "is already compiled; plan the model that it was compiled from");
   if (!arguments.common.batch && !arguments.batchPerRank)
     return bad("--batch",
-               "(the global batch size) or --batch-per-rank is required");
+               "is required: the global batch size, or --batch-per-rank");
   Result<CompileOptions> options =
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())

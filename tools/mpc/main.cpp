@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <new>
 
 using namespace mpc::tool;
@@ -32,6 +33,14 @@ static int failUsage(const std::string &line, bool json) {
   return kBadUsage;
 }
 
+/// Returns the exit code after help was printed.
+static int finishOutput() {
+  if (std::cout.flush())
+    return kDone;
+  std::fputs("error: standard output: cannot be written\n", stderr);
+  return kBadInput;
+}
+
 int main(int argc, char **argv) {
   std::vector<std::string> words(argv, argv + argc);
   installCrashHandler(words);
@@ -47,14 +56,16 @@ int main(int argc, char **argv) {
              "mpc check model.onnx --policy mixed_bfloat16 --shape x=1x512");
   driver->declare(app);
   if (argc < 2) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
+    std::cout << app.help();
+    return finishOutput();
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0)
-      return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return finishOutput();
+    }
     std::string line = explainUsage(app, words, error);
     if (std::optional<int> code =
             driver->refuse(words, mpc::Status(mpc::StatusCode::InvalidArgument,
