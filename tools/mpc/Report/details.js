@@ -82,9 +82,9 @@ function opParts(number) {
   const parts = [html('h2', {id: 'details', tabindex: -1}, op.name), facts([
     ['kind', op.kind], ['layer', op.layer ? html('span', {class: 'mono'}, op.layer) : null],
     ['computes in', chip(op.compute)], ['sums in', op.accumulate ? chip(op.accumulate) : null],
-    ['gives', ...op.results.map(chip)], ['stored as', ...op.storage.map(chip)],
+    ['results', ...op.results.map(chip)], ['stored as', ...op.storage.map(chip)],
     ['kernel', launch !== null ? kernelLink(launch) : null],
-    ['its time', launch !== null && timeOf[launch] !== null ? `${time(timeOf[launch])}, ${percent(timeShare(launch))}` : null],
+    ['time of the kernel', launch !== null && timeOf[launch] !== null ? `${time(timeOf[launch])}, ${percent(timeShare(launch))}` : null],
     ['location', op.location ? html('span', {class: 'mono soft'}, op.location) : null]])];
   if (op.reason)
     parts.push(heading('Decision'), html('p', {class: 'reason'}, op.reason), facts([
@@ -116,7 +116,7 @@ function kernelParts(number) {
   const parts = [html('h2', {id: 'details', tabindex: -1}, kernel.name), facts([
     ['launch', `${number + 1} of ${kernels.length}`], ['kind', kernel.kind],
     ['time', timeOf[number] !== null ? `${time(timeOf[number])}, ${percent(timeShare(number))} (${timeWord})` : null],
-    ['by ceilings', measuredHere && kernel.model_ms !== undefined ? time(kernel.model_ms) : null],
+    ['roofline estimate', measuredHere && kernel.model_ms !== undefined ? time(kernel.model_ms) : null],
     ['moves', bytes(kernel.bytes)], ['computes', flops(kernel.flops) + ' flops'],
     ['conversions', kernel.casts || null],
     ['error share', hasErrors ? percent(errorOfLaunch(number)) : null]])];

@@ -33,7 +33,7 @@ const timeOf = kernels.map((kernel, i) => measured ? doc.launches[i].median_ms :
 const wholeTime = timeOf.reduce((sum, ms) => sum + (ms || 0), 0);
 const hasTimes = wholeTime > 0;
 const timeShare = launch => hasTimes && timeOf[launch] ? timeOf[launch] / wholeTime : 0;
-const timeWord = measured ? 'measured' : 'by the target\u2019s ceilings';
+const timeWord = measured ? 'measured' : 'roofline estimate';
 
 const hasErrors = ops.some(op => op.error_share !== undefined);
 const errorShare = op => op.error_share || 0;

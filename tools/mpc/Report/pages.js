@@ -177,8 +177,8 @@ function figures() {
   if (explained) {
     const narrow = ops.filter(op => ['f16', 'bf16', 'f8'].includes(tint(op.compute))).length;
     add(`${narrow} of ${ops.length}`, 'ops in 16 bits or less');
-    add(String(kernels.length), 'kernels');
-    if (data.command !== 'bench' && hasTimes) add(time(wholeTime), measured ? 'measured' : 'by ceilings');
+    add(String(kernels.length), 'kernel launches');
+    if (data.command !== 'bench' && hasTimes) add(time(wholeTime), measured ? 'measured' : 'roofline estimate');
     if (data.command !== 'tune' && data.command !== 'train') add(bytes(kernels.reduce((sum, kernel) => sum + kernel.bytes, 0)), 'moved');
     if (explained.error && data.command !== 'tune') add(short(explained.error.predicted), `predicted ${explained.error.measure} error`);
     if (explained.warnings.length) add(String(explained.warnings.length), 'findings');
@@ -241,7 +241,7 @@ function begin() {
   document.title = `${model} \u2013 mpc ${data.command}`;
   byId('subject').textContent = model;
   const policy = data.command === 'tune' ? doc.ok ? 'tuned policy' : 'no policy' : `policy ${doc.policy || explained?.policy || ''}`;
-  byId('how').textContent = [`mpc ${data.command}`, policy, doc.target || explained?.target || doc.isa, doc.device, doc.threads ? `${doc.threads} threads` : ''].filter(Boolean).join(' \u00b7 ');
+  byId('how').textContent = [`mpc ${data.command}`, policy, doc.target || explained?.target || doc.isa, doc.device, doc.threads ? `${doc.threads} ${doc.threads === 1 ? 'thread' : 'threads'}` : ''].filter(Boolean).join(' \u00b7 ');
   if (data.command === 'tune') addPage('Front', frontPage);
   if (data.command === 'train') addPage('Curves', curvesPage);
   if (drawing) addPage('Graph', graphPage);
