@@ -91,7 +91,8 @@ std::optional<int> refuseTraining(const std::vector<std::string> &words,
 std::vector<ProgressPart> describeProgress(const FitProgress &progress);
 
 /// Plots a curve as text: `rows` lines of `columns` characters with an axis at
-/// the left; points are averaged if there are more than columns.
+/// the left; points are averaged if there are more than columns. Empty for
+/// fewer than four points.
 std::string plotCurve(const std::string &title,
                       const std::vector<double> &points, int columns = 60,
                       int rows = 10);

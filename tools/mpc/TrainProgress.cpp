@@ -82,7 +82,7 @@ void ProgressLine::show(double share, const std::vector<ProgressPart> &parts) {
   size_t columns = 80;
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
     columns = window.ws_col;
-  constexpr size_t kBar = 20, kFewestColumns = 60;
+  constexpr size_t kBar = 20, kFewestColumns = 72;
   std::string line;
   if (share >= 0 && columns >= kFewestColumns) {
     size_t full = std::min(kBar, size_t(share * double(kBar)));
@@ -117,14 +117,17 @@ std::string tool::plotCurve(const std::string &title,
   for (double point : points)
     if (std::isfinite(point))
       finite.push_back(point);
-  if (finite.size() < 2)
+  // Fewer points are read faster as the numbers above.
+  constexpr size_t kFewestPoints = 4;
+  if (finite.size() < kFewestPoints)
     return {};
-  // Average equal shares, so that a column shows all of its points.
-  size_t width = std::min(size_t(columns), finite.size());
+  // Average equal shares, so that a column shows all of its points; few points
+  // take several columns each.
+  size_t width = size_t(columns);
   std::vector<double> curve(width);
   for (size_t i = 0; i < width; ++i) {
     size_t begin = i * finite.size() / width,
-           end = (i + 1) * finite.size() / width;
+           end = std::max((i + 1) * finite.size() / width, begin + 1);
     double sum = 0;
     for (size_t k = begin; k < end; ++k)
       sum += finite[k];
