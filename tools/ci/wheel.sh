@@ -88,7 +88,8 @@ done
 # Kernels for a GPU are compiled by NVIDIA's package.
 expect "nvidia-cuda-nvrtc" "$env/bin/pip" install --dry-run --find-links "$folder" "mpc-compiler[cuda]"
 "$env/bin/pip" install --quiet --no-deps nvidia-cuda-nvrtc
-"$env/bin/mpc" compile "$model" -o "$work/gpu.mpcx" --target cuda:sm_90a --gemm own --quiet || fail "NVRTC was not found"
+"$env/bin/mpc" compile "$model" -o "$work/gpu.mpcx" --target cuda:sm_90a --gemm own --quiet ||
+  fail "NVRTC was not found"
 
 auditwheel=$(find "$PWD"/.venv/wheel-*/bin/auditwheel 2>/dev/null | head -1)
 for wheel in "$folder"/*.whl; do
