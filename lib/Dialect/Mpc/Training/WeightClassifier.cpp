@@ -66,6 +66,23 @@ static Operation *producerOf(Value value) {
   return op;
 }
 
+/// Returns true if `op` looks up the rows of a table that a search in the same
+/// table, used for nothing else, found.
+static bool isNearestRow(Operation *op) {
+  Operation *search = producerOf(op->getOperand(1)),
+            *table = producerOf(op->getOperand(0));
+  if (!isa_and_present<ArgmaxOp, ArgminOp>(search) ||
+      !search->getOperand(0).hasOneUse())
+    return false;
+  llvm::SetVector<Operation *> sources;
+  sources.insert(search);
+  for (size_t i = 0; i < sources.size(); ++i)
+    for (Value operand : sources[i]->getOperands())
+      if (Operation *source = operand.getDefiningOp())
+        sources.insert(source);
+  return sources.contains(table);
+}
+
 static bool isArithmetic(Operation *op) {
   return isa<AddOp, SubOp, MulOp, DivOp>(op);
 }
@@ -277,7 +294,7 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
   if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0) {
     if (normalizesInput(op->getResult(0)))
       return {Kind::Normalization, "it normalizes an input after " + at};
-    if (isa_and_present<ArgmaxOp, ArgminOp>(producerOf(op->getOperand(1))))
+    if (isNearestRow(op))
       return {Kind::Codebook, "it is the codebook of " + at};
     return {Kind::Table, "it is the embedding table of " + at};
   }
@@ -297,8 +314,6 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
       return {Kind::Formula, "it keeps " + at + " from zero"};
     if (shiftsRaw(op, index))
       return {Kind::Normalization, "it normalizes an input in " + at};
-    if (rescalesOutput(op))
-      return {Kind::Rescaling, "it rescales an output in " + at};
     Operation *product = producerOf(other);
     bool isLayer = isa_and_present<ContractionOpInterface>(product) &&
                    llvm::any_of(product->getOperands(), [&](Value value) {
@@ -322,50 +337,23 @@ bool WeightClassifier::shiftsRaw(Operation *op, unsigned index) const {
          !(isa<AddOp>(op) && wideDims(type.getShape()) > 1);
 }
 
-bool WeightClassifier::rescalesOutput(Operation *op) const {
-  // The only operand that follows from data, or null.
-  auto dataOperand = [&](Operation *of) -> Value {
-    Value only;
-    if (isArithmetic(of) || isUnaryMovement(of) ||
-        isa<CastOp, ClampOp, PowOp>(of))
-      for (Value operand : of->getOperands())
-        if (followsFromData(operand)) {
-          if (only && only != operand)
-            return Value();
-          only = operand;
-        }
-    return only;
-  };
-  Operation *from = op;
-  while (from && !isa<TanhOp, SigmoidOp>(from)) {
-    Value operand = dataOperand(from);
-    from = operand ? operand.getDefiningOp() : nullptr;
-  }
-  if (!from)
-    return false;
-  llvm::SetVector<Operation *> users;
-  users.insert(op);
-  for (size_t i = 0; i < users.size(); ++i)
-    for (OpOperand &use : users[i]->getUses()) {
-      Operation *user = use.getOwner();
-      if (user->hasTrait<OpTrait::IsTerminator>())
-        continue;
-      if (!dataOperand(user) && !movesElements(user, use.getOperandNumber()))
-        return false;
-      users.insert(user);
-    }
-  return true;
-}
-
-bool WeightClassifier::projectsConstants(Value value) const {
-  return llvm::any_of(value.getUsers(), [&](Operation *op) {
-    if (isa<ContractionOpInterface>(op))
-      return llvm::none_of(op->getOperands(), [&](Value operand) {
-        return followsFromData(operand);
-      });
-    return (isa<CastOp>(op) || isUnaryMovement(op)) &&
-           projectsConstants(op->getResult(0));
-  });
+bool WeightClassifier::normalizesWeight(Value value, bool isProjected,
+                                        unsigned depth) const {
+  return depth > 0 && llvm::any_of(value.getUses(), [&](OpOperand &use) {
+           Operation *op = use.getOwner();
+           if (op->getNumResults() != 1 ||
+               llvm::any_of(op->getOperands(), [&](Value operand) {
+                 return followsFromData(operand);
+               }))
+             return false;
+           if (isProjected && isa<DivOp>(op) && use.getOperandNumber() == 1)
+             return true;
+           bool isProjection = isa<ContractionOpInterface>(op);
+           return (isProjected || isProjection || isa<CastOp>(op) ||
+                   isUnaryMovement(op)) &&
+                  normalizesWeight(op->getResult(0),
+                                   isProjected || isProjection, depth - 1);
+         });
 }
 
 /// Returns true if `value` follows from constants elementwise; sets `hasRoot`

@@ -62,8 +62,6 @@ private:
       State,
       /// Shift or scale of a raw input.
       Normalization,
-      /// Shift or scale of a bounded activation that is an output.
-      Rescaling,
       /// Scale, zero point or codebook of quantized values.
       Quantization,
       /// No evidence.
@@ -99,11 +97,11 @@ private:
   bool shiftsRaw(mlir::Operation *op, unsigned index) const;
   /// Returns true if all uses of `value` shift or scale raw values.
   bool normalizesInput(mlir::Value value) const;
-  /// Returns true if only constants are applied, in arithmetic, between a
-  /// bounded activation and `op`, and between `op` and the outputs.
-  bool rescalesOutput(mlir::Operation *op) const;
-  /// Returns true if constants alone are multiplied by `value` as a matrix.
-  bool projectsConstants(mlir::Value value) const;
+  /// Returns true if the product of `value` with a constant divides a constant,
+  /// as the singular vectors of a normalized weight do. `isProjected` is for
+  /// the recursion.
+  bool normalizesWeight(mlir::Value value, bool isProjected = false,
+                        unsigned depth = 8) const;
   /// Returns true if `value` is combined, without data, with the root of a
   /// tensor: scale or shift of a batch norm that was written as arithmetic.
   bool meetsDeviation(mlir::Value value) const;

@@ -152,31 +152,6 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
        [](F f) { return f.statistics ? "of " + f.norm() : ""; }},
       {kFrozen, [](F f) { return f.useAs(Kind::Quantization); }},
 
-      // Values that training would not leave, also of parameters that a model
-      // holds fixed.
-      {kFrozen,
-       [](F f) {
-         return textIf(f.isUsed({Kind::Filter}) &&
-                           holdsFixedFilter(f.values(), /*boxes=*/false),
-                       "it is a fixed filter");
-       }},
-      {kFrozen,
-       [](F f) {
-         return textIf(f.holds(holdsWaves, /*ramps=*/false),
-                       "it contains samples of sines");
-       }},
-      {kFrozen,
-       [](F f) {
-         return textIf(!f.isWeight && f.holds(holdsSeparableGrid),
-                       "it contains the coordinates of a grid, or sines");
-       }},
-      {kFrozen,
-       [](F f) {
-         return textIf(f.isUsed({Kind::Matrix, Kind::Filter}) &&
-                           f.holds(holdsProgression, /*geometric=*/false),
-                       "it contains a ramp");
-       }},
-
       // The exporter's record.
       {kTrained,
        [](F f) {
@@ -200,6 +175,30 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       {kFrozen,
        [](F f) { return textIf(f.uses.empty(), "no gradient reaches it"); }},
 
+      // Values that training would not leave, under any name.
+      {kFrozen,
+       [](F f) {
+         return textIf(f.isUsed({Kind::Filter}) &&
+                           holdsFixedFilter(f.values(), /*boxes=*/false),
+                       "it is a fixed filter");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.holds(holdsWaves, /*ramps=*/false),
+                       "it contains samples of sines");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(!f.isWeight && f.holds(holdsSeparableGrid),
+                       "it contains the coordinates of a grid, or sines");
+       }},
+      {kFrozen,
+       [](F f) {
+         return textIf(f.isUsed({Kind::Matrix, Kind::Filter}) &&
+                           f.holds(holdsProgression, /*geometric=*/false),
+                       "it contains a ramp");
+       }},
+
       // Values and uses of buffers that have names of parameters.
       {kFrozen,
        [](F f) {
@@ -208,7 +207,7 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
        }},
       {kFrozen,
        [](F f) {
-         return textIf(f.model.projectsConstants(f.op.getResult()) &&
+         return textIf(f.model.normalizesWeight(f.op.getResult()) &&
                            holdsUnitVector(f.values()),
                        "it is a unit vector that is multiplied by a weight");
        }},
@@ -262,8 +261,6 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
       // The nearest rows, which the table itself selects, have no gradient.
       {kFrozen,
        [](F f) { return f.uses.size() > 1 ? f.useAs(Kind::Codebook) : ""; }},
-      {kFrozen, [](F f) { return f.useAs(Kind::Rescaling); },
-       /*isFixed=*/false, /*onlyNormalizes=*/true},
       {kTrained,
        [](F f) { return textIf(isBiasName(f.name), "it is named a bias"); }},
       {kFrozen,

@@ -104,8 +104,13 @@ bool mpc::isBufferName(StringRef name) {
       "mean",   "avg",     "noise",   "std",        "var",    "freqs", "cos",
       "sin",    "anchors", "strides", "window",     "buffer", "cis",   "grid",
       "slopes", "cached",  "cache",   "filterbank", "fb"};
-  static constexpr StringRef kWhole[] = {"pe", "filt", "position_ids",
-                                         "noise_const", "final_logits_bias"};
+  static constexpr StringRef kWhole[] = {"pe",
+                                         "filt",
+                                         "position_ids",
+                                         "noise_const",
+                                         "final_logits_bias",
+                                         "action_scale",
+                                         "action_bias"};
   static constexpr StringRef kEnds[] = {"freq", "filter"};
   // A logarithm of a deviation (log_std) is learned.
   return (llvm::is_contained(kLast, words.back()) && !isAny(words, {"log"})) ||

@@ -377,12 +377,12 @@ func.func @filters(%x: tensor<4x1x8x8xf32> {mpc.role = #mpc.role<input>, mpc.nam
 
 // -----
 
-// Scale and shift of a bounded output are those of its units, also of one that is
-// named a bias; a gain within the network is learned.
+// Scale and shift of a bounded output are learned unless their names say more, as is a
+// gain within the network.
 // CHECK: loc("gain"): tensor<2xf32> is trained: it is combined with activations in
 // CHECK-NEXT: loc("query_bias"): tensor<2xf32> is trained: it is named a bias
-// CHECK-NEXT: loc("action_scale"): tensor<2xf32> is not trained: it rescales an output in 'scaled'
-// CHECK-NEXT: loc("action_bias"): tensor<2xf32> is not trained: it rescales an output in 'action'
+// CHECK-NEXT: loc("action_scale"): tensor<2xf32> is not trained: its name is that of a buffer
+// CHECK-NEXT: loc("action_bias"): tensor<2xf32> is not trained: its name is that of a buffer
 func.func @rescaled(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %gain = mpc.constant dense<[0.5, 0.75]> : tensor<2xf32> loc("gain")
@@ -499,7 +499,7 @@ func.func @formulas(%x: tensor<4x3x5xf32> {mpc.role = #mpc.role<input>, mpc.name
 
 // The codebook of a nearest-neighbor search, and a table that such a search indexes.
 // CHECK: loc("embed"): tensor<3x2xf32> is not trained: it is the codebook of 'nearest'
-// CHECK-NEXT: loc("classes"): tensor<3x2xf32> is trained: it is the codebook of 'class'
+// CHECK-NEXT: loc("classes"): tensor<3x2xf32> is trained: it is the embedding table of 'class'
 func.func @codebook(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %codes = mpc.constant dense<[[0.1, 0.6], [0.3, -0.1], [0.5, 0.9]]> : tensor<3x2xf32> loc("embed")
@@ -514,8 +514,8 @@ func.func @codebook(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name =
 
 // -----
 
-// A module may hold a parameter that the exporter records fixed.
-// CHECK: loc("bins.weight"{{.*}}): tensor<5x1xf32> is not trained: it contains a ramp
+// The exporter's record is stronger than values that training would not leave.
+// CHECK: loc("bins.weight"{{.*}}): tensor<5x1xf32> is trained: the exporter recorded a parameter
 // CHECK-NEXT: loc("line.weight"{{.*}}): tensor<5x1xf32> is trained: the exporter recorded a parameter
 func.func @recorded(%x: tensor<4x5xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x1xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

@@ -30,7 +30,7 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     except scales of quantized values), values that training would not leave (fixed
     filters, sampled sines, ramps), what the exporter recorded (parameter or
     buffer), names, uses (a layer's weight, bias or table; input normalization,
-    rescaled outputs, angles, mask fill values), and other values (grids, sparse
+    angles, mask fill values), and other values (grids, sparse
     matrices). A remark at
     each weight, buffer or statistic reports the choice and its reason
     (include/mpc/Training/WeightChoice.h). A matrix that equals the transpose of an
