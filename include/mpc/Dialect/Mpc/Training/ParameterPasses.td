@@ -27,12 +27,11 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     %y = mpc.matmul %x, %w transpose_rhs : ...
     ```
     Classifies constants by, in this order: type (finite floats of at least 16 bits,
-    except scales of quantized values), values that training would not leave (fixed
-    filters, sampled sines, ramps), what the exporter recorded (parameter or
-    buffer), names, uses (a layer's weight, bias or table; input normalization,
-    angles, mask fill values), and other values (grids, sparse
-    matrices). A remark at
-    each weight, buffer or statistic reports the choice and its reason
+    except scales of quantized values), what the exporter recorded (parameter or
+    buffer), values that training would not leave (fixed filters, sampled sines,
+    ramps), names, uses (a layer's weight, bias or table; input normalization,
+    angles, mask fill values), and other values (grids, sparse matrices). A remark
+    at each weight, buffer or statistic reports the choice and its reason
     (include/mpc/Training/WeightChoice.h). A matrix that equals the transpose of an
     earlier one is read as its transpose. A 16-bit weight gets an f32 argument,
     which the model's own ops read through a cast. `freeze` and `trainable` are
