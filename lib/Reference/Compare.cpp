@@ -352,6 +352,13 @@ static OutputError compareIntegers(const Tensor &actual,
   return error;
 }
 
+void mpc::reference::boundMismatches(OutputError &error, int64_t predicted) {
+  double root = std::sqrt(2 * static_cast<double>(predicted) + 0.375) +
+                4.9 / std::sqrt(2.0);
+  error.mismatchTolerance = static_cast<int64_t>(root * root);
+  error.ok = error.mismatches <= error.mismatchTolerance;
+}
+
 OutputError
 mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
                               const Tensor &declared, int64_t longestReduction,

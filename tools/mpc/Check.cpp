@@ -548,6 +548,13 @@ OutputError ModelCheck::judge(size_t output) const {
   OutputError error = reference::compareOutput(
       actual[output], reference[output], declared[output], longestReduction,
       exactIntegers(output), &magnitudes[output]);
+  // The number that differ in any sample is a count of its own.
+  if (!actual[output].isFloat() && !exactIntegers(output))
+    reference::boundMismatches(
+        error, std::max(error.storageMismatches,
+                        sampled.empty()
+                            ? int64_t(0)
+                            : static_cast<int64_t>(sampled[output].largest)));
   if (!sampled.empty() && actual[output].isFloat())
     reference::widenTolerance(
         error,
@@ -562,6 +569,7 @@ Status ModelCheck::explainErrors() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     OutputError error = judge(i);
     isOver |= !error.ok;
+    isByChance |= !error.ok && error.mismatchTolerance >= 0;
     isByChance |= !error.ok && error.mismatches == 0 && actual[i].isFloat() &&
                   (error.effective <= kFewElements ||
                    error.rmsRelativeError <= error.tolerance);
@@ -667,6 +675,9 @@ Status ModelCheck::compareExpected(Json &document, bool &ok) {
       error.widen({errors[i].tolerance, errors[i].componentwiseTolerance,
                    errors[i].largestTolerance});
       error.widen(weightsError(i));
+    } else if (errors[i].mismatchTolerance >= 0) {
+      error.mismatchTolerance = errors[i].mismatchTolerance;
+      error.ok = error.mismatches <= error.mismatchTolerance;
     }
     ok &= error.ok;
     list.push_back({{"name", outputs[i].name},

@@ -23,6 +23,9 @@ static std::string verdict(const OutputError &error, const Tensor &tensor,
   std::string text = std::to_string(error.mismatches) + " of " +
                      std::to_string(tensor.size()) +
                      (holds ? " differ" : " DIFFER");
+  if (!holds && error.mismatchTolerance >= 0)
+    text += ", but rounding explains " +
+            std::to_string(error.mismatchTolerance) + " at most";
   if (error.storageMismatches)
     text += ", " + std::to_string(error.storageMismatches) +
             " in the oracle's storage-rounding mode";

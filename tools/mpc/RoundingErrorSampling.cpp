@@ -82,8 +82,11 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
           measures = reference::measureDeclaredError(declared[i], float64[i],
                                                      magnitudes[i]);
         else
-          measures.normwise =
-              reference::rmsRelativeError(declared[i], float64[i]);
+          measures.largest = static_cast<double>(
+              reference::compareOutput(declared[i], float64[i], float64[i],
+                                       /*longestReduction=*/1,
+                                       /*fatalIntegers=*/false)
+                  .mismatches);
         found[i].normwise.push_back(measures.normwise);
         found[i].componentwise.push_back(measures.componentwise);
         // An overflow of perturbed inputs permits nothing.

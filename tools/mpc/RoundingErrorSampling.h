@@ -33,11 +33,11 @@ using RunMode = llvm::function_ref<Status(reference::Rounding,
 
 /// Returns for each output the standard deviation of the storage-rounding
 /// mode's error against float64: the median over random perturbations of the
-/// inputs by `seed`; and the largest error of one element in all of them.
-/// `magnitudes` are those of each output's terms. Sums are
-/// computed in both orders, and the larger deviation counts: if neighbors
-/// cancel, one order may be exact for all perturbed inputs. Restores `inputs`,
-/// also on failure.
+/// inputs by `seed`; and the largest error of one element in all of them, for
+/// integers the largest number of elements that differ. `magnitudes` are those
+/// of each output's terms. Sums are computed in both orders, and the larger
+/// deviation counts: if neighbors cancel, one order may be exact for all
+/// perturbed inputs. Restores `inputs`, also on failure.
 Result<std::vector<reference::ErrorMeasures>>
 sampleErrors(std::vector<reference::Tensor> &inputs, uint64_t seed,
              llvm::ArrayRef<reference::Tensor> magnitudes, RunMode runMode);

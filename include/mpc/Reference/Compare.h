@@ -70,6 +70,9 @@ struct OutputError {
   int64_t firstMismatch = -1;
   /// Number of integer elements that differ in storage-rounding mode.
   int64_t storageMismatches = 0;
+  /// Upper bound for `mismatches` of an integer output that may differ; -1 if
+  /// there is none.
+  int64_t mismatchTolerance = -1;
   bool ok = true;
 
   /// Returns true if elements agree in finiteness and all errors are within
@@ -117,7 +120,8 @@ struct OutputError {
 ///
 /// A non-finite value with a finite reference always fails, whatever `declared`
 /// is; for a NaN or infinite reference the value must be the same. Integer
-/// outputs must be equal if `fatalIntegers`; else differences are only counted.
+/// outputs must be equal if `fatalIntegers`; else differences are only counted
+/// (boundMismatches() judges them).
 /// If shapes differ, `ok` is false and every element is a mismatch.
 OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           const Tensor &declared, int64_t longestReduction,
@@ -129,6 +133,14 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
 /// `sampled` are standard deviations, the largest one is that of all samples.
 void widenTolerance(OutputError &error, const ErrorMeasures &sampled,
                     int64_t longestReduction);
+
+/// Bounds the mismatches of an integer output that may differ, and updates
+/// `ok`. `predicted` is the number of elements that differ in storage-rounding
+/// mode; twice as many are expected at most, as for floats. The root of a count
+/// of independent rare events has deviation 1/2 (Anscombe, with 3/8 added to
+/// the count), the difference of two 1/sqrt(2), and exceeds 4.9 deviations once
+/// in a million times.
+void boundMismatches(OutputError &error, int64_t predicted);
 
 /// Describes the worst violation of the componentwise tolerance of an output of
 /// `shape`, as a sentence without its subject; empty if there is none.

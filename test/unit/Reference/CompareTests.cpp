@@ -291,6 +291,20 @@ TEST_F(CompareTest, IntegerMismatchesAreFatalOnlyOnRequest) {
   EXPECT_TRUE(compareOutput(a, b, b, 1, false).ok);
 }
 
+// A few near ties may fall otherwise without a prediction, many may not.
+TEST_F(CompareTest, IntegersMayDifferAsOftenAsPredicted) {
+  OutputError error;
+  auto isWithin = [&](int64_t mismatches, int64_t predicted) {
+    error.mismatches = mismatches;
+    boundMismatches(error, predicted);
+    return error.ok;
+  };
+  EXPECT_TRUE(isWithin(16, 0));
+  EXPECT_FALSE(isWithin(17, 0));
+  EXPECT_TRUE(isWithin(2300, 1000));
+  EXPECT_FALSE(isWithin(2400, 1000));
+}
+
 TEST_F(CompareTest, IntegersThatDifferInTheDeclaredModeAreCounted) {
   Tensor reference = ints("tensor<4xi64>", {1, 2, 3, 4}),
          declared = ints("tensor<4xi64>", {1, 5, 6, 4}),
