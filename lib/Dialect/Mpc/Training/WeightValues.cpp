@@ -232,7 +232,9 @@ bool mpc::holdsFixedFilter(const reference::Tensor &tensor, bool boxes) {
       return std::fabs(tap - marks.front()) <= limit;
     });
     // Equal marks among zeros are an identity, from which layers may start.
-    bool isBox = isFlat && int64_t(marks.size()) == taps;
+    // A convolution over channels may start from equal values.
+    bool isBox = isFlat && int64_t(marks.size()) == taps &&
+                 (shape.size() < 3 || shape[1] == 1);
     bool averages = std::fabs(marks.front() * taps - 1) <= toleranceOf(tensor);
     isFixed |= !isFlat || (isBox && (averages || (boxes && shape.size() > 2)));
   }
