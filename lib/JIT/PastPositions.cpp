@@ -143,9 +143,9 @@ private:
   /// operand; if `mayShift`, up to one number for each line of rows.
   std::optional<Layout> compare(Value value, OpOperand &original,
                                 bool mayShift);
-  /// Returns true if, in the exact imports, an element of the operand at a token
-  /// is the same for all numbers of later tokens: a chunk of a prompt does not
-  /// know how many follow.
+  /// Returns true if, in the exact imports, an element of the operand at a
+  /// token is the same for all numbers of later tokens: a chunk of a prompt
+  /// does not know how many follow.
   bool isCausal(OpOperand &operand, const Layout &layout);
   /// Returns true if the elements of the known `value` agree if aligned at
   /// their start.
@@ -516,9 +516,8 @@ bool PaddedProgram::isCausal(OpOperand &operand, const Layout &layout) {
   };
   return decoder.tokens == 1 ||
          llvm::all_of(ArrayRef(exacts).drop_front(), [&](auto &other) {
-           return llvm::all_of(exacts, [&](auto &exact) {
-             return agreesWith(*exact, *other);
-           });
+           return llvm::all_of(
+               exacts, [&](auto &exact) { return agreesWith(*exact, *other); });
          });
 }
 
