@@ -63,7 +63,7 @@ std::shared_ptr<const void> mpc::shareConstant(llvm::ArrayRef<char> bytes) {
       data, [key, owner = std::move(owner)](const void *) mutable {
         Table &known = table();
         std::scoped_lock lock(known.mutex);
-        // Another thread may have made the entry anew.
+        // Another thread may have replaced the entry.
         auto place = known.entries.find(key);
         if (place != known.entries.end() && place->second.expired())
           known.entries.erase(place);

@@ -107,7 +107,7 @@ def test_change(compiles, change):
     assert caches and text.count("mpc.role<input>") == 1 and "mpc.external" in text
     CHANGES[change](module, other(module))
     assert [run.call(x) for _ in range(3)] == [2, 2, 2]
-    if change != "module":  # Dynamo traces a new module anew.
+    if change != "module":  # Dynamo traces a new module again.
         assert not run.sources[1][1], "weights that changed are not worth a place in the compile cache"
 
 

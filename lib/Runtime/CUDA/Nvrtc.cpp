@@ -90,8 +90,7 @@ Result<Nvrtc> detail::loadNvrtc(const std::vector<std::string> &paths) {
   return unavailable(
       "libnvrtc.so, which compiles kernels for NVIDIA GPUs, was not found; "
       "install the CUDA toolkit's NVRTC or mpc-compiler[cuda] from PyPI, or "
-      "set "
-      "MPC_CUDA_DIR to its folder");
+      "set MPC_CUDA_DIR to its folder");
 }
 
 Result<const Nvrtc *> detail::installedNvrtc() {

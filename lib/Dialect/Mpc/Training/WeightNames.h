@@ -23,7 +23,7 @@ llvm::SmallVector<std::string> wordsOf(llvm::StringRef name);
 /// Returns true for names that frameworks give to parameters.
 bool isParameterName(llvm::StringRef name);
 
-/// Returns true for biases that a model names ("query_bias", "action_bias"):
+/// Returns true for biases that a model names ("query_bias"):
 /// parameters, or constants of a formula.
 bool isBiasName(llvm::StringRef name);
 
