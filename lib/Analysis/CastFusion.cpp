@@ -15,13 +15,13 @@ using namespace mlir;
 using namespace mpc;
 
 /// Returns the fusion class; ops unknown to the fuser have their own kernel.
-static FusionClass classOf(Operation *op) {
+static FusionClass classOfProducer(Operation *op) {
   return op ? fusionClassOf(op) : FusionClass::Opaque;
 }
 
 bool mpc::fusesOperandCast(Operation *op, unsigned index,
                            const CastFusionTarget &target) {
-  switch (classOf(op)) {
+  switch (classOfProducer(op)) {
   case FusionClass::Elementwise:
   case FusionClass::IndexMap:
   case FusionClass::Gather:
@@ -53,7 +53,7 @@ bool mpc::fusesResultCast(Operation *op, const CastFusionTarget &target) {
   // Partial sums of a filter's gradient are reduced in memory, in f32.
   if (isa<ConvFilterGradientOp>(op))
     return false;
-  switch (classOf(op)) {
+  switch (classOfProducer(op)) {
   case FusionClass::Source:
   case FusionClass::Elementwise:
   case FusionClass::IndexMap:

@@ -23,8 +23,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static bool isNarrow(FloatType type) { return type.getWidth() < 32; }
-
 /// Number of elements of `value`, bounded so that sums of bytes fit an int64.
 static int64_t elementsOf(Value value) {
   return std::min(elementCount(value), int64_t(1) << 40);

@@ -25,7 +25,7 @@ static bool carriesIntegers(const PlanBuilder &builder, Operation *op) {
 }
 
 /// Plans f32 for an op that no list and no layer may narrow.
-static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
+static void assignWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   OpPlan &plan = builder.planOf(op);
   plan.role = OpPlan::Role::Compute;
   plan.compute = plan.result = builder.wide;
@@ -36,7 +36,7 @@ static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
 }
 
 static void keepIntegers(PlanBuilder &builder, Operation *op) {
-  keepWide(builder, op, "holds integers that 16 bits would round");
+  assignWide(builder, op, "holds integers that 16 bits would round");
 }
 
 static LogicalResult classify(PlanBuilder &builder, Operation *op) {
@@ -61,7 +61,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
             samplesOverflow(builder.policy, op, plan.compute);
         !overflow.empty()) {
       --builder.useOf(override).obeyed;
-      keepWide(builder, op, overflow);
+      assignWide(builder, op, overflow);
       return builder.refuse(op, override,
                             "forces " + stringify(override.type) + " on '" +
                                 opName(op) + "', but " + overflow +
@@ -120,7 +120,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     if (std::string overflow = samplesOverflow(
             builder.policy, op, toFloatType(type, builder.context()));
         !overflow.empty()) {
-      keepWide(builder, op, overflow);
+      assignWide(builder, op, overflow);
       return success();
     }
     computeIn(builder, op, type, builder.policy.getAccumulate());

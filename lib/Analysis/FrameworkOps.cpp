@@ -66,7 +66,7 @@ std::string mpc::systemOpOf(Operation *op, const Policy &policy) {
 //===----------------------------------------------------------------------===//
 
 /// Returns true if `value` is a parameter or a view of it, not a result.
-static bool isParameter(Value value) {
+static bool isModelParameter(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (isa<ConstantOp>(op))
       return true;
@@ -80,7 +80,7 @@ static bool isParameter(Value value) {
 /// Returns true if `value` has one number per channel along `axis` of `shape`,
 /// like the bias of a layer.
 static bool isBias(Value value, ArrayRef<int64_t> shape, int64_t axis) {
-  if (!isParameter(value))
+  if (!isModelParameter(value))
     return false;
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getRank() > int64_t(shape.size()))
@@ -99,7 +99,7 @@ Operation *FrameworkOps::biasAddOf(Operation *op) const {
   auto add = dyn_cast<AddOp>(*op->user_begin());
   if (!add || add->hasAttr(MpcDialect::kSourceAttr) ||
       add.getResult().getType() != op->getResult(0).getType() ||
-      !isParameter(op->getOperand(1)))
+      !isModelParameter(op->getOperand(1)))
     return nullptr;
   Value other = add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
   auto type = cast<RankedTensorType>(op->getResult(0).getType());

@@ -16,8 +16,9 @@
 #include <limits>
 #include <vector>
 
-using namespace llvm;
 using namespace mpc;
+using llvm::ArrayRef;
+using llvm::SmallVector;
 
 namespace {
 

@@ -26,10 +26,6 @@ static constexpr double kAlwaysExact = 256;
 /// itself skips integers there.
 static constexpr double kLargestInteger = 16777216;
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
-}
-
 /// Returns true if `type` is an integer wide enough for counts and indices.
 /// Narrower ones are exact in every float and are used by quantization and
 /// booleans.
@@ -81,7 +77,7 @@ IntegerValuedFloats::Fact IntegerValuedFloats::derive(Operation *op,
   }
   if (isa<IotaOp>(op))
     return {/*integral=*/true, /*derived=*/true};
-  if (isa<CastOp>(op) && !isFloat(op->getOperand(0)))
+  if (isa<CastOp>(op) && !isFloatTensor(op->getOperand(0)))
     return {/*integral=*/true, /*derived=*/true};
   if (isa<TopKOp>(op))
     return {};
@@ -95,7 +91,7 @@ IntegerValuedFloats::Fact IntegerValuedFloats::derive(Operation *op,
   fact.given = fact.counts = keepsIntegers(op);
   bool anyDerived = false, anyGiven = false, anyCounts = false, masks = true;
   for (Value operand : op->getOperands()) {
-    if (!isFloat(operand))
+    if (!isFloatTensor(operand))
       continue;
     Fact from = facts.lookup(operand);
     if (!rounds)
@@ -167,7 +163,8 @@ bool IntegerValuedFloats::isSourceUse(OpOperand &use) const {
   if (isa<CompareOp>(user)) {
     Value other = user->getOperand(1 - use.getOperandNumber());
     Fact fact = facts.lookup(other);
-    return isFloat(other) && fact.integral && fact.derived && !fact.constant;
+    return isFloatTensor(other) && fact.integral && fact.derived &&
+           !fact.constant;
   }
   return isArithmetic(user) &&
          llvm::any_of(user->getResults(), [&](Value result) {
@@ -180,9 +177,9 @@ bool IntegerValuedFloats::isSourceUse(OpOperand &use) const {
 
 void IntegerValuedFloats::findSources(Block &body) {
   auto mark = [&](Value value) {
-    if (isFloat(value) && llvm::any_of(value.getUses(), [&](OpOperand &use) {
-          return isSourceUse(use);
-        }))
+    if (isFloatTensor(value) &&
+        llvm::any_of(value.getUses(),
+                     [&](OpOperand &use) { return isSourceUse(use); }))
       sources.insert(value);
   };
   for (Operation &op : llvm::reverse(body))
@@ -193,15 +190,15 @@ void IntegerValuedFloats::findSources(Block &body) {
 IntegerValuedFloats::IntegerValuedFloats(func::FuncOp func) : ranges(func) {
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments())
-    if (isFloat(argument))
+    if (isFloatTensor(argument))
       facts[argument].given = true;
   for (Operation &op : body)
     for (Value result : op.getResults())
-      if (isFloat(result))
+      if (isFloatTensor(result))
         facts[result] = derive(&op, result);
 
   auto markIndexed = [&](Value value) {
-    if (isFloat(value) && mayCarry(value) && !value.use_empty() &&
+    if (isFloatTensor(value) && mayCarry(value) && !value.use_empty() &&
         llvm::all_of(value.getUses(),
                      [&](OpOperand &use) { return isIndexUse(use); }))
       indexed.insert(value);

@@ -13,8 +13,13 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace llvm;
 using namespace mpc;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+using llvm::SmallVector;
+using llvm::StringRef;
+using llvm::Twine;
 
 //===----------------------------------------------------------------------===//
 // Named links
@@ -69,7 +74,7 @@ std::string Network::describeNames() {
 //===----------------------------------------------------------------------===//
 
 static Error bad(const Twine &text) {
-  return createStringError(inconvertibleErrorCode(), text);
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
 }
 
 static StringRef nvlinkOf(int capability) {
@@ -114,7 +119,8 @@ static Expected<NetworkLevel> parseLevel(StringRef text, int capability) {
   if (name == "nvlink")
     name = nvlinkOf(capability);
   SmallVector<NetworkLevel> known = namedLevels();
-  auto *found = find_if(known, [&](auto &entry) { return entry.name == name; });
+  auto *found =
+      llvm::find_if(known, [&](auto &entry) { return entry.name == name; });
   if (found != known.end())
     level = *found;
   else if (name == "link")
@@ -137,7 +143,7 @@ Expected<Network> Network::parse(StringRef text, int computeCapability) {
   for (StringRef part : split(text, '+')) {
     bool isExponent = !parts.empty() &&
                       StringRef(parts.back()).ends_with("e") && !part.empty() &&
-                      isDigit(part.front());
+                      llvm::isDigit(part.front());
     if (isExponent)
       parts.back() += "+" + part.str();
     else
@@ -218,7 +224,7 @@ static double ringSeconds(MessageKind kind, double bytes, const Ends &ends) {
 
 /// Time of a reduction up and a broadcast down a tree.
 static double treeSeconds(MessageKind kind, double bytes, const Ends &ends) {
-  const double depth = Log2_64_Ceil(uint64_t(ends.count));
+  const double depth = llvm::Log2_64_Ceil(uint64_t(ends.count));
   const auto n = double(ends.count);
   const double once = depth * ends.latency + bytes / ends.bandwidth;
   switch (kind) {
@@ -254,7 +260,7 @@ MessageCost Network::levelled(MessageKind kind, double bytes, int64_t ranks,
   const NetworkLevel &level = links[number];
   const int64_t inside =
       level.ranks == 0 ? ranks : std::min(ranks, level.ranks);
-  const auto groups = int64_t(divideCeil(ranks, inside));
+  const auto groups = int64_t(llvm::divideCeil(ranks, inside));
   const Ends ends = {inside, level.latencySeconds,
                      level.bytesPerSecond / double(level.share)};
   if (groups == 1)
@@ -293,14 +299,14 @@ MessageCost Network::flat(MessageKind kind, double bytes, int64_t ranks) const {
       break;
     const int64_t inside =
         level.ranks == 0 ? groups : std::min(groups, level.ranks);
-    const auto next = int64_t(divideCeil(groups, inside));
+    const auto next = int64_t(llvm::divideCeil(groups, inside));
     const double perRank = level.bytesPerSecond / double(level.share);
     rate = std::min(rate, std::max(perRank * double(joined),
                                    joined == 1 ? 0 : level.bytesPerSecond));
     ringLatency += double(groups - next) * level.latencySeconds;
     // As in NCCL's trees, each group is a chain, except the last one.
     treeLatency += level.latencySeconds *
-                   (next == 1 ? double(Log2_64_Ceil(uint64_t(inside)))
+                   (next == 1 ? double(llvm::Log2_64_Ceil(uint64_t(inside)))
                               : double(inside - 1));
     joined *= inside;
     groups = next;

@@ -45,7 +45,7 @@ bool mpc::isInsertedCast(Operation *op) {
   return isa<CastOp>(op) && !decisionOf(op);
 }
 
-static bool isNarrow(Type type) {
+static bool isHalfTensor(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isF16() || element.isBF16();
 }
@@ -53,7 +53,7 @@ static bool isNarrow(Type type) {
 Type mpc::storageType(Value result) {
   Type own = getElementTypeOrSelf(result.getType());
   // A widening cast belongs to its reader.
-  if (isNarrow(own))
+  if (isHalfTensor(own))
     return own;
   Type common;
   for (Operation *reader : result.getUsers()) {

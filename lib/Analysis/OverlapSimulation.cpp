@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <deque>
 
-using namespace llvm;
 using namespace mpc;
+using llvm::ArrayRef;
 
 namespace {
 

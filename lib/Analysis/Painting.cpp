@@ -11,8 +11,10 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-using namespace llvm;
 using namespace mpc;
+using llvm::ArrayRef;
+using llvm::BitVector;
+using llvm::SmallVector;
 
 //===----------------------------------------------------------------------===//
 // Graph
@@ -132,7 +134,7 @@ void Painting::propagateDeny() {
     return;
   BitVector leads(graph.size());
   for (unsigned root = 0; root < graph.size(); ++root)
-    if (is_contained({PaintList::Deny, PaintList::Infer}, listOf(root)))
+    if (llvm::is_contained({PaintList::Deny, PaintList::Infer}, listOf(root)))
       walk(
           root, /*toInputs=*/true, /*toOutputs=*/false,
           [&](unsigned node) {
@@ -162,8 +164,8 @@ void Painting::paintBetween() {
           root, /*toInputs=*/false, /*toOutputs=*/true,
           [&](unsigned node) {
             return !reached.test(node) && mayPaint(node) &&
-                   is_contained({PaintList::Clear, PaintList::Infer},
-                                listOf(node));
+                   llvm::is_contained({PaintList::Clear, PaintList::Infer},
+                                      listOf(node));
           },
           [&](unsigned node, unsigned) { reached.set(node); });
   for (unsigned root = 0; root < graph.size(); ++root)
@@ -187,21 +189,22 @@ void Painting::paintFollowers() {
     unsigned node = pending.pop_back_val();
     if (allow.test(node) || !mayPaint(node) ||
         listOf(node) != PaintList::Infer ||
-        any_of(graph.inputs(node), [&](unsigned in) { return deny.test(in); }))
+        llvm::any_of(graph.inputs(node),
+                     [&](unsigned in) { return deny.test(in); }))
       continue;
-    const unsigned *cause = find_if(
+    const unsigned *cause = llvm::find_if(
         graph.inputs(node), [&](unsigned in) { return allow.test(in); });
     if (cause == graph.inputs(node).end())
       continue;
     set(allow, node, PaintRule::Follow, *cause);
-    append_range(pending, graph.outputs(node));
+    llvm::append_range(pending, graph.outputs(node));
   }
 }
 
 // Rule 5.
 void Painting::spreadThroughClear() {
   SmallVector<unsigned> roots;
-  append_range(roots, allow.set_bits());
+  llvm::append_range(roots, allow.set_bits());
   for (unsigned root : roots)
     walk(
         root, /*toInputs=*/true, /*toOutputs=*/true,
@@ -217,7 +220,7 @@ void Painting::spreadThroughClear() {
 // Rule 6.
 void Painting::dropUnsupported() {
   SmallVector<unsigned> painted;
-  append_range(painted, allow.set_bits());
+  llvm::append_range(painted, allow.set_bits());
   for (unsigned node : painted)
     if (!graph[node].isWide || !graph[node].supportsNarrow) {
       allow.reset(node);
@@ -265,7 +268,7 @@ void Painting::matchBackEdges() {
         make_filter_range(graph.backEdges(), [source](const auto &e) {
           return e.first == source;
         });
-    auto wide = find_if(
+    auto wide = llvm::find_if(
         readers, [&](const auto &edge) { return !allow.test(edge.second); });
     auto match = [&](unsigned node, unsigned cause, bool paint) {
       if (allow.test(node) == paint)
@@ -294,7 +297,8 @@ void Painting::paintCasts() {
     ArrayRef<unsigned> readers = graph.outputs(node);
     if (data.isCastToWide && data.isWide && data.supportsNarrow &&
         !data.isPreserved && !readers.empty() &&
-        all_of(readers, [&](unsigned reader) { return allow.test(reader); }))
+        llvm::all_of(readers,
+                     [&](unsigned reader) { return allow.test(reader); }))
       set(allow, node, PaintRule::Cast, readers.front());
   }
 }

@@ -185,7 +185,7 @@ int64_t PersistentRnnPlan::scratchBytes() const {
 //===----------------------------------------------------------------------===//
 
 /// Returns true if the matrix units multiply the type.
-static bool hasUnit(const TargetInfo &target, Type type) {
+static bool hasNarrowUnit(const TargetInfo &target, Type type) {
   std::optional<MathType> math = mathTypeOf(type);
   return (type.isF16() || type.isBF16()) && math && target.unit(*math);
 }
@@ -238,7 +238,7 @@ PersistentRnnPlan::with(const RecurrenceShape &shape, const TargetInfo &target,
   plan.shape = shape;
   plan.rows = rows;
   plan.units = units;
-  plan.usesMatrixUnits = hasUnit(target, shape.narrow);
+  plan.usesMatrixUnits = hasNarrowUnit(target, shape.narrow);
   if (plan.usesMatrixUnits) {
     if (!placeWarps(plan))
       return std::nullopt;

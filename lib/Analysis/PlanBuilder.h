@@ -18,7 +18,6 @@
 
 namespace mpc {
 
-bool isFloatTensor(mlir::Value value);
 /// Returns true if a policy may change the type of operand `index` of `op`.
 bool isPrecisionOperand(mlir::Operation *op, unsigned index);
 /// Returns true if `op` sums products of its precision operands.

@@ -39,10 +39,6 @@ FloatType mpc::toFloatType(PolicyType type, MLIRContext *context) {
   return {};
 }
 
-bool mpc::isFloatTensor(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
-}
-
 bool mpc::isPrecisionOperand(Operation *op, unsigned index) {
   auto precision = dyn_cast<PrecisionOpInterface>(op);
   return precision ? precision.isPrecisionOperand(index)

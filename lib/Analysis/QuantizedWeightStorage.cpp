@@ -34,7 +34,7 @@ static constexpr double kLeastBytes = 1 << 16;
 /// Instructions to dequantize one weight, and rows per tile, each of which
 /// dequantizes again.
 static constexpr double kUnpackInstructions = 4;
-static constexpr int64_t kTileRows = 128;
+static constexpr int64_t kGemmTileRows = 128;
 /// Number of rows up to which a GEMM is memory-bound on a target without known
 /// rates.
 static constexpr int64_t kFewRows = 8;
@@ -52,8 +52,8 @@ bool mpc::isDequantizedGemmFaster(const DequantizedGemmWeights &weights,
   double multiply = 2 * double(weights.rows) * count /
                     target.flopsPerSecond(weights.type, /*aligned=*/true);
   // A multiply-add is two operations of one instruction.
-  double unpack = double(llvm::divideCeil(weights.rows, kTileRows)) * count *
-                  kUnpackInstructions * 2 /
+  double unpack = double(llvm::divideCeil(weights.rows, kGemmTileRows)) *
+                  count * kUnpackInstructions * 2 /
                   target.flopsPerSecond(PolicyType::Float32, /*aligned=*/true);
   // Matrix units run concurrently with the threads.
   double busy = target.unit(weights.type) ? std::max(multiply, unpack)

@@ -18,8 +18,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static bool isNarrow(FloatType type) { return type && type.getWidth() < 32; }
-
 /// Returns the type to which a reader of `use` rounds an unrounded value; null
 /// if it reads it as is.
 static FloatType roundingOf(const PrecisionPlan &plan, OpOperand &use) {

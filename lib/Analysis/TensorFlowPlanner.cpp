@@ -33,8 +33,6 @@ static bool hasForeignSource(Operation *op) {
   return name.empty() || !llvm::isUpper(name.front());
 }
 
-static bool isNarrow(FloatType type) { return type && type.getWidth() < 32; }
-
 static PaintList paintListOf(PrecisionClass cls) {
   switch (cls) {
   case PrecisionClass::Low:

@@ -140,7 +140,7 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
 // Gradients of losses
 //===----------------------------------------------------------------------===//
 
-static bool isConstant(Value value) {
+static bool isConstantResult(Value value) {
   return isa_and_present<ConstantOp>(value.getDefiningOp());
 }
 
@@ -199,7 +199,7 @@ private:
       unscaled.insert_range(op->getResults());
     }
     if (llvm::all_of(op->getOperands(), [&](Value value) {
-          return isScale(value) || isConstant(value);
+          return isScale(value) || isConstantResult(value);
         })) {
       storeWide(builder, op);
       scales.insert_range(op->getResults());

@@ -42,7 +42,7 @@ namespace json = llvm::json;
 /// `address`; empty if unknown.
 static std::string identityOf(const void *address) {
   llvm::sys::fs::file_status status;
-  if (llvm::sys::fs::status(detail::fileOfCode(address), status))
+  if (llvm::sys::fs::status(mpc::detail::fileOfCode(address), status))
     return {};
   return std::to_string(status.getSize()) + " " +
          std::to_string(
@@ -55,7 +55,7 @@ static std::string buildIdentity() {
   std::string compiler =
       identityOf(reinterpret_cast<const void *>(&buildIdentity));
   std::string runtime =
-      identityOf(reinterpret_cast<const void *>(&detail::cacheFolder));
+      identityOf(reinterpret_cast<const void *>(&mpc::detail::cacheFolder));
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
 
@@ -163,7 +163,7 @@ public:
   }
   std::string key() const {
     std::vector<std::string_view> views(parts.begin(), parts.end());
-    return detail::contentKey(views);
+    return mpc::detail::contentKey(views);
   }
 
 private:
@@ -315,7 +315,7 @@ static bool addValue(KeyParts &parts, const std::string &name,
 
 /// Warns that the cache is not used or not written.
 static void report(const CompileOptions &options,
-                   const std::optional<detail::CacheRefusal> &refusal) {
+                   const std::optional<mpc::detail::CacheRefusal> &refusal) {
   if (refusal && options.onDiagnostic)
     options.onDiagnostic({Diagnostic::Severity::Warning,
                           "cache",
@@ -329,12 +329,12 @@ CompileCache::CompileCache(const ModelSource &model,
                            llvm::ArrayRef<TargetInfo> targets,
                            const CompileOptions &options)
     : model(model), targets(targets), options(options) {
-  std::string root = detail::cacheFolder();
+  std::string root = mpc::detail::cacheFolder();
   // Dumps need the stages to run.
   if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
   folder = root + "/compiles";
-  report(options, detail::DiskCache(folder).newRefusal());
+  report(options, mpc::detail::DiskCache(folder).newRefusal());
   key = keyOfInput();
 }
 
@@ -356,7 +356,7 @@ std::string CompileCache::keyOfInput() const {
   // A home directory may be shared by machines with different CPUs.
   parts.add(forThisCpu ? thisCpu() : "");
   if (forGpu) {
-    Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();
+    Result<const mpc::detail::Nvrtc *> nvrtc = mpc::detail::installedNvrtc();
     if (!nvrtc.ok())
       return {};
     parts.add((*nvrtc)->versionText);
@@ -420,8 +420,8 @@ void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
 std::optional<CachedCompile> CompileCache::find(bool spoken) const {
   if (key.empty())
     return std::nullopt;
-  std::optional<detail::MappedEntry> entry =
-      detail::DiskCache(folder, detail::cacheBytes()).map(key);
+  std::optional<mpc::detail::MappedEntry> entry =
+      mpc::detail::DiskCache(folder, mpc::detail::cacheBytes()).map(key);
   if (!entry)
     return std::nullopt;
   auto parsed = json::parse(
@@ -452,7 +452,7 @@ void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
     list.push_back(toJson(message));
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(list));
-  detail::DiskCache cache(folder, detail::cacheBytes());
+  mpc::detail::DiskCache cache(folder, mpc::detail::cacheBytes());
   if (!cache.storeParts(key, std::as_bytes(std::span(text)), bytes))
     report(options, cache.newWriteFailure());
 }

@@ -70,7 +70,7 @@ compileForm(const Engine &engine, const ModelSource &model,
         "the values of input '" + signature.mask.name +
             "' are not used, so unfilled rows of the KV cache are not masked");
   form.logits = std::max(form.executable.resultIndex(kLogits), 0);
-  const TensorType &logits = form.result(form.logits);
+  const mpc::TensorType &logits = form.result(form.logits);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
       logits.shape[0] != batch || logits.shape[1] != 1)
     return Status(
@@ -154,7 +154,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
                   options.chunk, options);
   if (!piece.ok())
     return piece.status();
-  auto state = std::make_shared<detail::DecoderState>(
+  auto state = std::make_shared<mpc::detail::DecoderState>(
       model.name(), engine.device(), std::move(*one), std::move(*piece));
   state->capacity = options.capacity;
   state->vocabulary = state->one.result(state->one.logits).shape[2];
@@ -179,11 +179,11 @@ const Executable &Decoder::piece() const { return state->piece.executable; }
 // Caches
 //===----------------------------------------------------------------------===//
 
-Result<detail::Caches>
-detail::DecoderState::makeCaches(const Stream &stream) const {
-  std::vector<TensorType> types;
+Result<mpc::detail::Caches>
+mpc::detail::DecoderState::makeCaches(const Stream &stream) const {
+  std::vector<mpc::TensorType> types;
   for (int index : piece.caches) {
-    TensorType &type = types.emplace_back(piece.argument(index));
+    mpc::TensorType &type = types.emplace_back(piece.argument(index));
     type.shape[0] = capacity;
   }
   // Slack: rows are moved back once per capacity / 4 tokens, about four moved
@@ -192,8 +192,8 @@ detail::DecoderState::makeCaches(const Stream &stream) const {
                                     std::max(piece.count, capacity / 4));
 }
 
-Result<detail::Caches>
-detail::DecoderState::acquireIdleBuffer(const Stream &stream) const {
+Result<mpc::detail::Caches>
+mpc::detail::DecoderState::acquireIdleBuffer(const Stream &stream) const {
   {
     std::scoped_lock lock(mutex);
     if (!idle.empty()) {
@@ -205,7 +205,7 @@ detail::DecoderState::acquireIdleBuffer(const Stream &stream) const {
   return makeCaches(stream);
 }
 
-void detail::DecoderState::releaseIdleBuffer(Caches caches) const {
+void mpc::detail::DecoderState::releaseIdleBuffer(Caches caches) const {
   std::scoped_lock lock(mutex);
   idle.push_back(std::move(caches));
 }

@@ -11,9 +11,9 @@
 #include <utility>
 
 using namespace mpc;
-using detail::Caches;
-using detail::DecoderState;
-using detail::SequenceState;
+using mpc::detail::Caches;
+using mpc::detail::DecoderState;
+using mpc::detail::SequenceState;
 
 //===----------------------------------------------------------------------===//
 // One run

@@ -77,7 +77,7 @@ Result<Executable> DeviceCompilation::finish() {
   if (Status status = compiler->finish(); !status.ok())
     return status;
   auto program = std::make_shared<Program>(compiler->program());
-  if (Status status = detail::loadCode(
+  if (Status status = mpc::detail::loadCode(
           compiler->object(), model.name() + ": " + info.name(), *program);
       !status.ok())
     return status;
@@ -94,7 +94,7 @@ void DeviceCompilation::keep() {
     cache->store(*bytes, messages);
 }
 
-Result<detail::SpecializationTable::Made>
+Result<mpc::detail::SpecializationTable::Made>
 mpc::compileForDevice(const ModelSource &model, CompileOptions options,
                       const Device &device) {
   if (!device.architecture().empty())
@@ -105,15 +105,16 @@ mpc::compileForDevice(const ModelSource &model, CompileOptions options,
     return compile.status();
   // Found without an import: no input became a constant.
   if (std::optional<DeviceCompilation::Found> found = (*compile)->find())
-    return detail::SpecializationTable::Made{std::move(found->executable), {}};
+    return mpc::detail::SpecializationTable::Made{std::move(found->executable),
+                                                  {}};
   if (Status status = (*compile)->import(); !status.ok())
     return status;
   std::set<std::string> fixed = (*compile)->fixedInputs();
   if (std::optional<DeviceCompilation::Found> found = (*compile)->findFixed())
-    return detail::SpecializationTable::Made{std::move(found->executable),
-                                             fixed};
+    return mpc::detail::SpecializationTable::Made{std::move(found->executable),
+                                                  fixed};
   Result<Executable> executable = (*compile)->finish();
   if (!executable.ok())
     return executable.status();
-  return detail::SpecializationTable::Made{std::move(*executable), fixed};
+  return mpc::detail::SpecializationTable::Made{std::move(*executable), fixed};
 }

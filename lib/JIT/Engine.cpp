@@ -18,12 +18,12 @@ Result<Engine> Engine::create(Device device, EngineLimits limits) {
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
   return Engine(std::move(device),
-                std::make_shared<detail::SpecializationTable>(limits));
+                std::make_shared<mpc::detail::SpecializationTable>(limits));
 }
 
 Result<Executable> Engine::compile(const ModelSource &model,
                                    const CompileOptions &options) const {
-  Result<detail::SpecializationTable::Made> made =
+  Result<mpc::detail::SpecializationTable::Made> made =
       compileForDevice(model, options, target);
   if (!made.ok())
     return made.status();
@@ -32,9 +32,9 @@ Result<Executable> Engine::compile(const ModelSource &model,
 
 Model Engine::open(const ModelSource &model,
                    const CompileOptions &options) const {
-  return Model(std::make_shared<const Model::State>(
-      Model::State{model, options, target, kept, kept->nextModel(),
-                   options.buckets.empty()
-                       ? nullptr
-                       : std::make_shared<detail::Buckets>(model, options)}));
+  return Model(std::make_shared<const Model::State>(Model::State{
+      model, options, target, kept, kept->nextModel(),
+      options.buckets.empty()
+          ? nullptr
+          : std::make_shared<mpc::detail::Buckets>(model, options)}));
 }

@@ -40,7 +40,7 @@ static void copyRows(const Buffer &source, Buffer &target, size_t runs,
 /// of `from`.
 static Result<Buffer> withRows(const Buffer &buffer, const BufferRows &rows,
                                int64_t from, int64_t to) {
-  TensorType type = buffer.type();
+  mpc::TensorType type = buffer.type();
   int64_t &extent = type.shape[rows.dim];
   int64_t runs = extent / (from * rows.width), inner = rows.width;
   extent = runs * to * rows.width;

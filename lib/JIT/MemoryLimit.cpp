@@ -47,7 +47,8 @@ static constexpr const char *kRemedy =
     " are allowed; allow more memory or compile for smaller extents";
 
 int64_t mpc::memoryLimit(const CompileOptions &options) {
-  return options.maxMemory > 0 ? options.maxMemory : detail::machineMemory();
+  return options.maxMemory > 0 ? options.maxMemory
+                               : mpc::detail::machineMemory();
 }
 
 Status mpc::checkFileMemory(const ModelSource &model, int64_t most) {

@@ -15,7 +15,7 @@
 #include "llvm/Support/BLAKE3.h"
 
 using namespace mpc;
-using detail::SpecializationTable;
+using mpc::detail::SpecializationTable;
 
 std::string Model::State::shapeKey(const NamedBuffers &arguments) const {
   std::string key = std::to_string(number);
@@ -112,7 +112,7 @@ Result<NamedBuffers> Model::run(const NamedBuffers &arguments,
   for (const auto &[name, buffer] : arguments)
     if (!buffer)
       return runExact(arguments, options);
-  Result<detail::BucketPlan> plan =
+  Result<mpc::detail::BucketPlan> plan =
       state->buckets->plan(state->shapeKey(arguments), arguments);
   if (!plan.ok())
     return plan.status();

@@ -89,8 +89,8 @@ static std::optional<EntrySources> sourcesOf(Operation *op, int64_t dimension) {
 
 /// Returns entry `index` of `value` along `dimension`, which stays with extent
 /// 1.
-static Value entryOf(OpBuilder &builder, Value value, int64_t dimension,
-                     Value index) {
+static Value resultEntry(OpBuilder &builder, Value value, int64_t dimension,
+                         Value index) {
   Operation *op = value.getDefiningOp();
   std::optional<EntrySources> sources;
   if (op)
@@ -103,7 +103,7 @@ static Value entryOf(OpBuilder &builder, Value value, int64_t dimension,
   }
   for (auto [operand, own] : *sources)
     op->setOperand(operand,
-                   entryOf(builder, op->getOperand(operand), own, index));
+                   resultEntry(builder, op->getOperand(operand), own, index));
   op->getResult(0).setType(withExtent(typeOf(value), dimension, 1));
   return value;
 }
@@ -141,8 +141,8 @@ LogicalResult mpc::selectResultEntries(func::FuncOp function,
         place, RankedTensorType::get({1}, builder.getI64Type()),
         attributes.getDictionary(builder.getContext()), function.getLoc());
     assert(succeeded(added) && "nothing refuses one more argument");
-    terminator->setOperand(result, entryOf(builder, value, entry.axis,
-                                           function.getArgument(place)));
+    terminator->setOperand(result, resultEntry(builder, value, entry.axis,
+                                               function.getArgument(place)));
   }
   function.setType(FunctionType::get(function.getContext(),
                                      function.getBody().getArgumentTypes(),

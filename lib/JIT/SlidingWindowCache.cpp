@@ -12,7 +12,8 @@
 using namespace mpc;
 
 /// Allocates zeros in the memory of the stream's device.
-static Result<Buffer> makeZeros(const Stream &stream, const TensorType &type) {
+static Result<Buffer> makeZeros(const Stream &stream,
+                                const mpc::TensorType &type) {
   Result<Buffer> zeros = Buffer::allocate(type);
   if (!zeros.ok() || !stream.device().hasOwnMemory())
     return zeros;
@@ -28,15 +29,16 @@ static Result<Buffer> makeZeros(const Stream &stream, const TensorType &type) {
 
 Result<std::vector<SlidingWindowCache>>
 SlidingWindowCache::create(const Stream &stream,
-                           std::span<const TensorType> types, int64_t slack) {
+                           std::span<const mpc::TensorType> types,
+                           int64_t slack) {
   std::vector<SlidingWindowCache> caches;
   int64_t size = 0;
-  for (const TensorType &type : types) {
+  for (const mpc::TensorType &type : types) {
     SlidingWindowCache &cache = caches.emplace_back(SlidingWindowCache(stream));
     cache.type = type;
     cache.slack = slack;
     cache.start = size_t(size);
-    TensorType whole = type;
+    mpc::TensorType whole = type;
     std::optional<int64_t> bytes;
     if (!__builtin_add_overflow(type.shape[0], slack, &whole.shape[0]))
       bytes = whole.byteCount();
@@ -76,7 +78,7 @@ SlidingWindowCache::copy(std::span<const SlidingWindowCache> caches) {
 }
 
 Result<Buffer> SlidingWindowCache::part(int64_t first, int64_t rows) const {
-  TensorType partType = type;
+  mpc::TensorType partType = type;
   partType.shape[0] = rows;
   size_t from = start + size_t(first * rowBytes);
   size_t bytes = size_t(rows * rowBytes);

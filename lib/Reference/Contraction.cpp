@@ -98,9 +98,9 @@ struct MatmulShape {
   SmallVector<int64_t> batch, lhsBatch, rhsBatch;
 };
 
-static void multiplyIntegers(const MatmulShape &shape, const int64_t *lhs,
-                             const int64_t *rhs, int64_t *result,
-                             IntegerKind kind) {
+static void integerMatmul(const MatmulShape &shape, const int64_t *lhs,
+                          const int64_t *rhs, int64_t *result,
+                          IntegerKind kind) {
   for (int64_t row = 0; row < shape.rows; ++row)
     for (int64_t column = 0; column < shape.columns; ++column) {
       uint64_t sum = 0;
@@ -130,7 +130,7 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
       rhsElements = unpacked;
     }
     batches.run([&](int64_t position, const std::array<int64_t, 2> &at) {
-      multiplyIntegers(
+      integerMatmul(
           shape, lhs.ints().data() + at[0], rhsElements.data() + at[1],
           result.ints().data() + position * shape.rows * shape.columns, kind);
     });

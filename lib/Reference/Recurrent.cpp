@@ -18,10 +18,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-static double sigmoid(double x) {
-  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-}
-
 /// An op with projected input.
 template <typename OpTy>
 concept StepsOf = std::is_same_v<OpTy, RecurrenceOp> ||

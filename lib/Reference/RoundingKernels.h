@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounding functors for inner loops.
+// Rounding functors and functions for inner loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +59,14 @@ struct RoundBF16 {
     return roundToFormat<8, -126>(value);
   }
 };
+
+/// The logistic function, in a form that does not overflow.
+inline double sigmoid(double x) {
+  if (x >= 0)
+    return 1 / (1 + std::exp(-x));
+  double power = std::exp(x);
+  return power / (1 + power);
+}
 
 /// Calls `fn` with the functor that rounds to `type` in mode `rounding`.
 template <typename Fn>

@@ -23,14 +23,6 @@ using namespace mpc::reference;
 // Functions of one number
 //===----------------------------------------------------------------------===//
 
-static double sigmoid(double x) {
-  // Avoids overflow of the exponential.
-  if (x >= 0)
-    return 1 / (1 + std::exp(-x));
-  double power = std::exp(x);
-  return power / (1 + power);
-}
-
 static double softplus(double x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
@@ -51,7 +43,7 @@ using IntegerFunction = int64_t (*)(int64_t);
 
 /// Returns the op's function on floats, null if it is no unary op or has
 /// attributes.
-static FloatFunction floatFunction(Operation *op) {
+static FloatFunction unaryFloatFunction(Operation *op) {
   return TypeSwitch<Operation *, FloatFunction>(op)
       .Case([](AbsOp) { return [](double x) { return std::fabs(x); }; })
       .Case([](NegOp) { return [](double x) { return -x; }; })
@@ -91,7 +83,7 @@ static FloatFunction floatFunction(Operation *op) {
 
 /// Returns the op's function on integers before wrapping, or null. `kind`
 /// defines the signedness.
-static IntegerFunction integerFunction(Operation *op, IntegerKind kind) {
+static IntegerFunction unaryIntegerFunction(Operation *op, IntegerKind kind) {
   auto identity = [](int64_t x) { return x; };
   return TypeSwitch<Operation *, IntegerFunction>(op)
       .Case([&](AbsOp) -> IntegerFunction {
@@ -214,13 +206,13 @@ FailureOr<bool> mpc::reference::evaluateUnary(Evaluation &evaluation) {
       return std::isinf(x) && (x > 0 ? positive : negative);
     });
   } else if (op->getNumOperands() == 1 && evaluation.operand(0).isFloat()) {
-    FloatFunction function = floatFunction(op);
+    FloatFunction function = unaryFloatFunction(op);
     if (!function)
       return false;
     mapFloats(evaluation, function);
   } else if (op->getNumOperands() == 1) {
     IntegerKind kind(evaluation.operand(0).getElementType());
-    IntegerFunction function = integerFunction(op, kind);
+    IntegerFunction function = unaryIntegerFunction(op, kind);
     if (!function)
       return false;
     Tensor &result = evaluation.addResult();

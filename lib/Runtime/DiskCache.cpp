@@ -40,9 +40,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<uint8_t, 8> kMagic = {'M', 'P', 'C', 'K',
-                                           'E', 'P', 'T', 1};
-constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Sha256Digest);
+constexpr std::array<uint8_t, 8> kEntryMagic = {'M', 'P', 'C', 'K',
+                                                'E', 'P', 'T', 1};
+constexpr size_t kEntryHeaderBytes = kEntryMagic.size() + sizeof(Sha256Digest);
 
 /// Header of a two-part entry.
 struct CacheEntryHeader {
@@ -214,8 +214,7 @@ std::string DiskCache::pathOf(const std::string &key) const {
   return folder + "/" + key;
 }
 
-/// Reads `size` bytes; false on end of file or an error.
-static bool readAll(int descriptor, void *to, size_t size) {
+bool detail::readAll(int descriptor, void *to, size_t size) {
   for (size_t done = 0; done < size;) {
     ssize_t got =
         ::read(descriptor, static_cast<char *>(to) + done, size - done);
@@ -248,17 +247,19 @@ DiskCache::find(const std::string &key) const {
   File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
   if (file.descriptor < 0)
     return std::nullopt;
-  std::array<uint8_t, kHeaderBytes> header;
+  std::array<uint8_t, kEntryHeaderBytes> header;
   std::vector<std::byte> bytes;
   // Larger than any kernel; a sparse file has an arbitrary size.
   constexpr size_t kMost = size_t(256) << 20;
-  if (size_t(facts.st_size) >= kHeaderBytes && size_t(facts.st_size) <= kMost) {
-    bytes.resize(size_t(facts.st_size) - kHeaderBytes);
+  if (size_t(facts.st_size) >= kEntryHeaderBytes &&
+      size_t(facts.st_size) <= kMost) {
+    bytes.resize(size_t(facts.st_size) - kEntryHeaderBytes);
     if (readAll(file.descriptor, header.data(), header.size()) &&
-        std::memcmp(header.data(), kMagic.data(), kMagic.size()) == 0 &&
+        std::memcmp(header.data(), kEntryMagic.data(), kEntryMagic.size()) ==
+            0 &&
         readAll(file.descriptor, bytes.data(), bytes.size())) {
       Sha256Digest digest = sha256(bytes);
-      if (std::memcmp(header.data() + kMagic.size(), digest.data(),
+      if (std::memcmp(header.data() + kEntryMagic.size(), digest.data(),
                       digest.size()) == 0)
         return bytes;
     }
@@ -270,7 +271,7 @@ bool DiskCache::store(const std::string &key,
                       std::span<const std::byte> bytes) const {
   Sha256Digest digest = sha256(bytes);
   std::array<std::span<const std::byte>, 3> parts = {
-      std::as_bytes(std::span(kMagic)), std::as_bytes(std::span(digest)),
+      std::as_bytes(std::span(kEntryMagic)), std::as_bytes(std::span(digest)),
       bytes};
   return write(key, parts);
 }

@@ -22,6 +22,9 @@ namespace mpc::detail {
 /// too, so that different sequences do not collide.
 std::string contentKey(std::span<const std::string_view> parts);
 
+/// Reads `size` bytes from a file; false on end of file or an error.
+bool readAll(int descriptor, void *to, size_t size);
+
 /// A mapped entry (its file may be deleted meanwhile) or a copy.
 struct MappedEntry {
   /// Owner of the mapping or the copy.

@@ -105,9 +105,10 @@ static Status bindReplaced(const Program &program,
 }
 
 /// Fails if buffers are in the memory of another device than `device`.
-static Status checkMemory(const char *what,
-                          const std::vector<ProgramValue> &declared,
-                          std::span<const Buffer> given, const Device &device) {
+static Status checkBuffers(const char *what,
+                           const std::vector<ProgramValue> &declared,
+                           std::span<const Buffer> given,
+                           const Device &device) {
   for (size_t i = 0; i < given.size(); ++i) {
     const auto &owner = detail::DeviceAccess::owner(given[i]);
     if (owner && owner != detail::DeviceAccess::impl(device))
@@ -129,10 +130,10 @@ Status Executable::check(std::span<const Buffer> arguments,
       !status.ok())
     return status;
   if (Status status =
-          checkMemory("input", program.arguments, arguments, state->device);
+          checkBuffers("input", program.arguments, arguments, state->device);
       !status.ok())
     return status;
-  return checkMemory("output", program.results, results, state->device);
+  return checkBuffers("output", program.results, results, state->device);
 }
 
 Result<std::vector<Buffer>> Executable::run(std::span<const Buffer> arguments,

@@ -15,7 +15,7 @@ using namespace mpc;
 using training::withElement;
 
 /// Returns the number of elements of one example.
-static int64_t exampleSize(const TensorType &type) {
+static int64_t exampleSize(const mpc::TensorType &type) {
   int64_t size = 1;
   for (size_t i = 1; i < type.shape.size(); ++i)
     size *= type.shape[i];
@@ -34,8 +34,8 @@ static bool converts(ElementType from, ElementType to) {
   return !isFloat(from) && (to == ElementType::I32 || to == ElementType::I64);
 }
 
-static Status checkFits(const std::string &what, const TensorType &have,
-                        const std::string &input, const TensorType &want) {
+static Status checkFits(const std::string &what, const mpc::TensorType &have,
+                        const std::string &input, const mpc::TensorType &want) {
   auto bad = [&](const std::string &text) {
     return Status(StatusCode::InvalidArgument, what, text);
   };
@@ -104,7 +104,7 @@ static Status checkVocabulary(const Dataset &text, int64_t classes) {
 
 Result<Batcher>
 Batcher::create(const Dataset &data, std::vector<std::string> inputNames,
-                std::vector<TensorType> inputTypes, TensorType label,
+                std::vector<mpc::TensorType> inputTypes, mpc::TensorType label,
                 const Normalization &normalization, int64_t classes,
                 std::optional<int64_t> ignored) {
   auto bad = [&](const std::string &where, const std::string &text) {
@@ -149,7 +149,7 @@ Batcher::create(const Dataset &data, std::vector<std::string> inputNames,
   batcher.sources.push_back(data.labels());
   batcher.types.push_back(std::move(label));
   int64_t batch = batcher.batch();
-  for (const TensorType &type : batcher.types)
+  for (const mpc::TensorType &type : batcher.types)
     if (type.shape.empty() || type.shape.front() != batch || batch < 1)
       return bad("model", "has batches of " + type.toString() + " and of " +
                               batcher.types.front().toString() +

@@ -36,7 +36,7 @@ SharedProgramState::create(const Device &device, uint64_t seed,
 // Memory
 //===----------------------------------------------------------------------===//
 
-Result<Buffer> SharedProgramState::allocate(const TensorType &type) const {
+Result<Buffer> SharedProgramState::allocate(const mpc::TensorType &type) const {
   return queue ? Buffer::allocateOn(*queue, type) : Buffer::allocate(type);
 }
 
@@ -197,7 +197,8 @@ Status SharedProgramState::recomputeNarrowCopies(const std::string *only) {
     const Entry *source = find(master);
     ElementType element = entry.value.type.element;
     bool half = element == ElementType::F16;
-    TensorType wanted = source ? source->value.initialType() : TensorType();
+    mpc::TensorType wanted =
+        source ? source->value.initialType() : mpc::TensorType();
     if (!source || wanted.shape != entry.value.type.shape ||
         (same ? wanted.element != element
               : wanted.element != ElementType::F32 ||

@@ -77,7 +77,7 @@ std::optional<int64_t> training::stepOfShard(std::string_view name) {
 
 static std::string digestOf(std::string_view bytes) {
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(bytes))};
-  return detail::toHex(detail::sha256OfParts(parts));
+  return mpc::detail::toHex(mpc::detail::sha256OfParts(parts));
 }
 
 Result<std::string> mpc::saveCheckpointPart(const std::string &folder,
@@ -185,8 +185,8 @@ Status ShardReader::readPart(int64_t rank) {
     if (shape == shapes.end())
       return damaged("has a shard of '" + piece.name +
                      "', which is not in the checkpoint");
-    TensorType whole{piece.data.type().element,
-                     shape->get<std::vector<int64_t>>()};
+    mpc::TensorType whole{piece.data.type().element,
+                          shape->get<std::vector<int64_t>>()};
     std::optional<int64_t> size = whole.byteCount();
     auto place = places.find(piece.name);
     if (place == places.end()) {

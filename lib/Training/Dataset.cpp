@@ -68,7 +68,7 @@ Result<Dataset> Dataset::fromTokens(Buffer tokens, int64_t length) {
     return bad("are " + std::to_string(size) + ", but an example of " +
                std::to_string(length) + " and the next token need " +
                std::to_string(length + 1));
-  TensorType type{tokens.type().element, {count, length}};
+  mpc::TensorType type{tokens.type().element, {count, length}};
   auto from = [&](int64_t first) {
     auto bytes = size_t(elementBytes(type.element));
     std::span<const std::byte> all(

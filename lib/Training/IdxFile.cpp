@@ -79,7 +79,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
   if (mark[3] < 1 || mark[3] > 8)
     return bad("has " + std::to_string(mark[3]) +
                " dimensions; 1 to 8 are supported");
-  TensorType type{*element, {}};
+  mpc::TensorType type{*element, {}};
   for (int i = 0; i < mark[3]; ++i) {
     std::array<unsigned char, 4> extent;
     if (!readAll(file.get(), extent.data(), extent.size()))

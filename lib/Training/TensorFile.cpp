@@ -21,7 +21,7 @@ using namespace mpc;
 using namespace mpc::training;
 using Json = nlohmann::json;
 
-static constexpr size_t kDigits = 2 * sizeof(detail::Sha256Digest);
+static constexpr size_t kDigits = 2 * sizeof(mpc::detail::Sha256Digest);
 
 namespace {
 
@@ -55,7 +55,7 @@ std::string digestOf(std::string_view bytes, size_t hole) {
   std::vector<std::span<const std::byte>> spans;
   for (std::string_view part : parts)
     spans.push_back(std::as_bytes(std::span(part)));
-  return detail::toHex(detail::sha256OfParts(spans));
+  return mpc::detail::toHex(mpc::detail::sha256OfParts(spans));
 }
 
 } // namespace
@@ -69,7 +69,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
   uint64_t offset = 0;
   std::set<std::string> names = {"__metadata__"};
   for (const NamedTensor &tensor : file.tensors) {
-    const TensorType &type = tensor.data.type();
+    const mpc::TensorType &type = tensor.data.type();
     if (!names.insert(tensor.name).second || tensor.data.onDevice())
       return Status(StatusCode::Internal, "tensor '" + tensor.name + "'",
                     "is given twice or is not in host memory");
@@ -174,7 +174,7 @@ Status Decoder::readTensor(const std::string &name, const Json &entry) {
   if (known == kDtypes.end())
     return bad(what + "has the dtype '" + wanted.substr(0, 40) +
                "', which is not supported");
-  TensorType type{known->type, {}};
+  mpc::TensorType type{known->type, {}};
   for (const Json &extent : shape)
     type.shape.push_back(extent.get<int64_t>());
   std::optional<int64_t> size = type.byteCount();

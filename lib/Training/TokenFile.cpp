@@ -55,7 +55,7 @@ static Result<NpyHeader> headerOf(const std::string &path,
       parseNpyHeader(mapping.substr(0, kMostNpyHeader), path);
   if (!header.ok())
     return header.status();
-  const TensorType &type = header->type;
+  const mpc::TensorType &type = header->type;
   if (type.shape.size() != 1 || isFloat(type.element) ||
       type.element == ElementType::I1)
     return bad("is " + type.toString() +

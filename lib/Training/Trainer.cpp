@@ -265,10 +265,10 @@ int Trainer::Impl::judged(const BoundProgram &program) const {
 
 bool Trainer::Impl::comparable(const BoundProgram &program) const {
   int index = judged(program);
-  const TensorType &label = program.batchTypes().back().type;
+  const mpc::TensorType &label = program.batchTypes().back().type;
   if (index < 0 || isFloat(label.element))
     return false;
-  const TensorType &output = program.result(index).type();
+  const mpc::TensorType &output = program.result(index).type();
   return output.element == ElementType::F32 &&
          output.shape.size() == label.shape.size() + 1;
 }
@@ -584,12 +584,12 @@ Result<Batcher>
 Trainer::Impl::batcherFor(const BoundProgram &program, const Dataset &data,
                           const Normalization &normalization) const {
   std::vector<std::string> names;
-  std::vector<TensorType> types;
+  std::vector<mpc::TensorType> types;
   for (const ProgramValue &value : program.batchTypes()) {
     names.push_back(value.name);
     types.push_back(value.type);
   }
-  TensorType label = types.back();
+  mpc::TensorType label = types.back();
   names.pop_back();
   types.pop_back();
   int64_t classes = 0;
@@ -777,7 +777,7 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
       return bad(entry.value.name, "is missing; the resumed run had another "
                                    "model, optimizer or loss scale");
     const Buffer &data = found->second->data;
-    TensorType type = entry.value.initialType();
+    mpc::TensorType type = entry.value.initialType();
     if (!data || data.onDevice() || !(data.type() == type))
       return bad(entry.value.name,
                  "is " + (data ? data.type().toString() : "null") +
@@ -824,7 +824,7 @@ static const llvm::fltSemantics *formatOf(ElementType element) {
 /// Returns `from` times `factor`, computed in float64 and rounded once to
 /// `type`. Both in host memory and of equal shape.
 static Result<Buffer> scaledCopy(const Buffer &from, double factor,
-                                 const TensorType &type) {
+                                 const mpc::TensorType &type) {
   const llvm::fltSemantics *source = formatOf(from.type().element),
                            *target = formatOf(type.element);
   if (!source || !target)
@@ -895,7 +895,7 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
     if (!entry)
       return Status(StatusCode::InvalidArgument, where,
                     "is not a parameter of this training");
-    TensorType wanted = entry->value.type;
+    mpc::TensorType wanted = entry->value.type;
     if (form == GradientForm::Unscaled)
       wanted.element = ElementType::F32;
     const Buffer &data = gradient.data;

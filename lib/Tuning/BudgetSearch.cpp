@@ -13,9 +13,9 @@
 using namespace mpc;
 
 /// Maximum rounds over all variables under one price.
-static constexpr int kMostRounds = 4;
+static constexpr int kMostBudgetRounds = 4;
 /// Bisection steps of the price interval, in powers of two.
-static constexpr int kHalvings = 14;
+static constexpr int kBudgetHalvings = 14;
 /// Maximum variables of a problem to search pair by pair.
 static constexpr size_t kFewVariables = 16;
 
@@ -56,7 +56,7 @@ PricedConfiguration BudgetSearch::descend(Choice start, double price) {
       start[i] = kFree;
   PricedConfiguration best = plan(start, price);
   bool improved = true;
-  for (int round = 0; improved && round < kMostRounds; ++round) {
+  for (int round = 0; improved && round < kMostBudgetRounds; ++round) {
     improved = false;
     for (size_t i = 0; i < start.size(); ++i) {
       if (space.planned[i])
@@ -148,7 +148,7 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   double scale = saving / std::max(limit, 1e-30);
   double low = std::log2(scale) - 7, high = std::log2(scale) + 20;
   Choice at = cheapest.choice;
-  for (int i = 0; needsPrice && i < kHalvings && !stops(); ++i) {
+  for (int i = 0; needsPrice && i < kBudgetHalvings && !stops(); ++i) {
     double middle = (low + high) / 2;
     PricedConfiguration found = descend(at, std::exp2(middle));
     consider(found);
@@ -225,7 +225,7 @@ BudgetSearch::withinCost(double limit, const std::function<bool()> &stop) {
   double scale = std::log2(saving / std::max(errors, 1e-30));
   double low = scale - 7, high = scale + 30;
   Choice at = cheapest.choice;
-  for (int i = 0; widest.cost > limit && i < kHalvings && !stops(); ++i) {
+  for (int i = 0; widest.cost > limit && i < kBudgetHalvings && !stops(); ++i) {
     double middle = (low + high) / 2;
     PricedConfiguration found = descend(at, std::exp2(middle));
     consider(found);

@@ -26,8 +26,9 @@
 using namespace mlir;
 using namespace mpc;
 
-static bool isNarrow(PolicyType type) { return storageBits(type) < 32; }
-static bool isNarrow(FloatType type) { return type.getWidth() < 32; }
+static bool isNarrowPolicyType(PolicyType type) {
+  return storageBits(type) < 32;
+}
 
 StringRef mpc::stringify(TuningObjective objective) {
   switch (objective) {
@@ -149,7 +150,7 @@ void PolicySearchSpace::addVariables(const PrecisionPlan &plan,
     if (isTunable(plan, &op))
       group.products.push_back(&op);
     for (Value result : op.getResults())
-      if (plan.isEligible(result) && isNarrow(store))
+      if (plan.isEligible(result) && isNarrowPolicyType(store))
         group.values.push_back(result);
   }
   auto nameAll = [&](Variable &variable, Operation *op) {

@@ -24,10 +24,6 @@ using namespace mlir;
 using namespace mpc;
 using mpc::reference::Tensor;
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value));
-}
-
 //===----------------------------------------------------------------------===//
 // ForwardValues
 //===----------------------------------------------------------------------===//
@@ -102,7 +98,7 @@ ReverseModePass::~ReverseModePass() = default;
 /// Returns true if an operand's cotangent is needed: constants are only rounded
 /// as GEMM operands.
 static bool isWanted(OpOperand &operand) {
-  if (!isFloat(operand.get()))
+  if (!isFloatTensor(operand.get()))
     return false;
   Operation *op = operand.getOwner();
   if (!operand.get().getDefiningOp<mpc::ConstantOp>())
@@ -143,7 +139,7 @@ ReverseModePass::Derivative *ReverseModePass::derivativeOf(Operation *op) {
   }
   if (!isRecurrent)
     for (Value result : op->getResults())
-      if (isFloat(result))
+      if (isFloatTensor(result))
         types.push_back(result.getType());
   made->function = func::FuncOp::create(builder, op->getLoc(), "derivative",
                                         builder.getFunctionType(types, {}));
@@ -175,7 +171,7 @@ ReverseModePass::Derivative *ReverseModePass::derivativeOf(Operation *op) {
     unsigned next = made->taken.size();
     for (auto [result, cotangent] :
          llvm::zip_equal(copy->getResults(), cotangents))
-      if (isFloat(result))
+      if (isFloatTensor(result))
         cotangent = block->getArgument(next++);
     SmallVector<bool> needed;
     for (OpOperand &operand : op->getOpOperands())
@@ -277,7 +273,7 @@ LogicalResult ReverseModePass::run(ForwardValues &forward,
     }
     for (auto [result, cotangent] :
          llvm::zip_equal(op.getResults(), cotangents))
-      if (isFloat(result))
+      if (isFloatTensor(result))
         arguments.push_back(
             cotangent ? std::move(*cotangent)
                       : Tensor(cast<RankedTensorType>(result.getType())));

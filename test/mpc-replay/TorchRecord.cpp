@@ -39,11 +39,11 @@ std::vector<AtenOp> mpc::replay::parseAten(const Json &lines) {
   return ops;
 }
 
-static bool isLow(const std::string &type) {
+static bool isLowName(const std::string &type) {
   return type == "f16" || type == "bf16";
 }
-static bool isFloat(const std::string &type) {
-  return isLow(type) || type == "f32" || type == "f64";
+static bool isFloatName(const std::string &type) {
+  return isLowName(type) || type == "f32" || type == "f64";
 }
 
 /// Ops that only show their operand in another shape, or copy it as it is.
@@ -66,7 +66,7 @@ static bool isNorm(const std::string &name) {
 /// downcast of the product replace the kernel.
 static void foldAttention(std::vector<AtenOp> &ops) {
   auto widens = [&](size_t i) {
-    return ops[i].name == "_to_copy" && isLow(ops[i].inputs[0]) &&
+    return ops[i].name == "_to_copy" && isLowName(ops[i].inputs[0]) &&
            ops[i].outputs[0] == "f32";
   };
   for (size_t i = 0; i + 3 < ops.size(); ++i) {
@@ -97,14 +97,14 @@ Trace mpc::replay::traceOf(std::vector<AtenOp> ops) {
     if (isView(op.name) || op.outputs.empty())
       continue;
     if (op.name == "_to_copy") {
-      trace.narrowed += op.inputs[0] == "f32" && isLow(op.outputs[0]);
-      trace.widened += isLow(op.inputs[0]) && op.outputs[0] == "f32";
+      trace.narrowed += op.inputs[0] == "f32" && isLowName(op.outputs[0]);
+      trace.widened += isLowName(op.inputs[0]) && op.outputs[0] == "f32";
       continue;
     }
     std::string computes;
     auto widen = [&](const std::string &type) {
-      if (isFloat(type) && (computes.empty() || type == "f64" ||
-                            (type == "f32" && computes != "f64")))
+      if (isFloatName(type) && (computes.empty() || type == "f64" ||
+                                (type == "f32" && computes != "f64")))
         computes = type;
     };
     if (op.inputs.empty())
@@ -116,7 +116,7 @@ Trace mpc::replay::traceOf(std::vector<AtenOp> ops) {
       continue;
     // A scalar takes the type of the other operands, and an op with an explicit
     // type converts its operands.
-    bool toLow = isLow(op.outputs[0]) && computes == "f32";
+    bool toLow = isLowName(op.outputs[0]) && computes == "f32";
     if ((toLow || (op.outputs[0] == "f32" && computes == "f64")) &&
         !isNorm(op.name)) {
       if (toLow)
@@ -125,7 +125,8 @@ Trace mpc::replay::traceOf(std::vector<AtenOp> ops) {
       computes = op.outputs[0];
     }
     if (computes == "f32")
-      trace.widened += std::count_if(op.inputs.begin(), op.inputs.end(), isLow);
+      trace.widened +=
+          std::count_if(op.inputs.begin(), op.inputs.end(), isLowName);
     trace.compute(computes);
   }
   return trace;

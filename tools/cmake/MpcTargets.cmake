@@ -111,6 +111,7 @@ function(mpc_unit_test name)
   if(NOT MPC_RUNTIME_ONLY)
     add_dependencies(${name} MpcTableGen)
   endif()
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/unit)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/unit
+                        UNITY_BUILD OFF)
   set_property(GLOBAL APPEND PROPERTY MPC_TEST_DEPENDS ${name})
 endfunction()

@@ -132,7 +132,7 @@ int tool::policiesCommand(const CommonOptions &options) {
     add(name.str(), llvm::cantFail(Policy::load(name)).getDescription().str());
   add("auto",
       "the fastest policy on the device that needs no loss scale; here " +
-          *bestPolicy(""));
+          *mpc::bestPolicy(""));
   reporter.lines(formatTable(table, {false, false}));
   reporter.document({{"policies", list}});
   return reporter.finish(kDone);

@@ -31,7 +31,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-static bool isNarrow(mlir::Type type) {
+static bool isHalfTensor(mlir::Type type) {
   mlir::Type element = mlir::getElementTypeOrSelf(type);
   return element.isF16() || element.isBF16();
 }
@@ -81,7 +81,7 @@ static std::string sentence(DecisionAttr decision, const std::string &kind) {
 int64_t tool::countNarrowConstants(mlir::func::FuncOp function) {
   int64_t count = 0;
   function.walk(
-      [&](ConstantOp op) { count += isNarrow(op.getResult().getType()); });
+      [&](ConstantOp op) { count += isHalfTensor(op.getResult().getType()); });
   return count;
 }
 

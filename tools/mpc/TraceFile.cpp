@@ -15,11 +15,11 @@
 
 using namespace mpc;
 using namespace mpc::tool;
-using Json = nlohmann::json;
 
 /// Returns the events of one rank, a list.
-static Json eventsOf(int rank, const Program &program, const RunTrace &trace) {
-  Json events = Json::array();
+static nlohmann::json eventsOf(int rank, const Program &program,
+                               const RunTrace &trace) {
+  nlohmann::json events = nlohmann::json::array();
   auto name = [&](const char *what, int row, const std::string &text) {
     events.push_back({{"name", what},
                       {"ph", "M"},
@@ -53,7 +53,7 @@ static Json eventsOf(int rank, const Program &program, const RunTrace &trace) {
 Status tool::writeTrace(const std::string &path, const Program &program,
                         const RunTrace &trace,
                         const std::shared_ptr<Communicator> &group) {
-  Json events = eventsOf(group ? group->rank() : 0, program, trace);
+  nlohmann::json events = eventsOf(group ? group->rank() : 0, program, trace);
   if (group && group->size() > 1) {
     Result<std::vector<std::string>> all =
         gatherTexts(*group, jsonText(events));
@@ -61,12 +61,12 @@ Status tool::writeTrace(const std::string &path, const Program &program,
       return all.status();
     if (group->rank() != 0)
       return {};
-    events = Json::array();
+    events = nlohmann::json::array();
     for (const std::string &text : *all)
-      for (Json &event : Json::parse(text))
+      for (nlohmann::json &event : nlohmann::json::parse(text))
         events.push_back(std::move(event));
   }
-  std::string text = jsonText(
-      Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}});
+  std::string text = jsonText(nlohmann::json{{"traceEvents", std::move(events)},
+                                             {"displayTimeUnit", "ms"}});
   return writeWholeFile(path, {text});
 }

@@ -21,6 +21,11 @@
 
 namespace mpc {
 
+/// Returns true for types below 32 bits; false for null.
+inline bool isNarrow(mlir::FloatType type) {
+  return type && type.getWidth() < 32;
+}
+
 /// Returns the MLIR type of a policy's type; f32 for a compute mode.
 mlir::FloatType toFloatType(PolicyType type, mlir::MLIRContext *context);
 

@@ -25,7 +25,8 @@ static Value denormalize(NodeImport &n, SampleAxis &axis, Value x,
 
 /// Evaluates the cubic convolution kernel (a = -0.75) at distance |t| in [0, 1]
 /// or [1, 2].
-static Value cubicWeight(NodeImport &n, SampleAxis &axis, Value t, bool near) {
+static Value cubicWeightAt(NodeImport &n, SampleAxis &axis, Value t,
+                           bool near) {
   constexpr double a = -0.75;
   auto step = [&](Value value, double constant) {
     return n.op<AddOp>({n.op<MulOp>({value, t}), axis.number(constant)});
@@ -49,12 +50,12 @@ static SmallVector<Tap> tapsAround(NodeImport &n, SampleAxis &axis, Value x,
   Value base = n.op<FloorOp>(x), ratio = n.op<SubOp>({x, base});
   Value rest = n.op<SubOp>({axis.number(1), ratio});
   auto beside = [&](Value near) {
-    return cubicWeight(n, axis, n.op<AddOp>({near, axis.number(1)}), false);
+    return cubicWeightAt(n, axis, n.op<AddOp>({near, axis.number(1)}), false);
   };
   return {axis.at(n.op<SubOp>({base, axis.number(1)}), beside(ratio)),
-          axis.at(base, cubicWeight(n, axis, ratio, true)),
+          axis.at(base, cubicWeightAt(n, axis, ratio, true)),
           axis.at(n.op<AddOp>({base, axis.number(1)}),
-                  cubicWeight(n, axis, rest, true)),
+                  cubicWeightAt(n, axis, rest, true)),
           axis.at(n.op<AddOp>({base, axis.number(2)}), beside(rest))};
 }
 

@@ -13,7 +13,9 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
-using namespace llvm;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
 
 SmallVector<StringRef> mpc::onnx::stringsOfList(StringRef text) {
   SmallVector<StringRef> entries;
@@ -61,5 +63,5 @@ std::string mpc::onnx::layerFromName(StringRef nodeName) {
     }
     path.append(rest.begin(), rest.end());
   }
-  return join(path, "/");
+  return llvm::join(path, "/");
 }

@@ -24,7 +24,7 @@ using namespace mpc;
 using namespace mpc::onnx;
 
 /// Maximum sequence length: every step is unrolled.
-static constexpr int64_t kMaxSteps = 1024;
+static constexpr int64_t kMaxAttentionSteps = 1024;
 
 /// Reshapes [batch, length, heads * size] to [batch, heads, length, size], in
 /// `type`.
@@ -118,9 +118,9 @@ static LogicalResult convertLinearAttention(NodeImport &n) {
           ArrayRef<int64_t>({s.groups, length, n.dim(s.query, 3)}) ||
       n.dim(s.query, 2) != length || n.dim(s.value, 2) != length)
     return n.error() << "query, key and value have different lengths or sizes";
-  if (length < 1 || length > kMaxSteps)
+  if (length < 1 || length > kMaxAttentionSteps)
     return n.error() << "the sequence has " << length
-                     << " positions, expected 1 to " << kMaxSteps;
+                     << " positions, expected 1 to " << kMaxAttentionSteps;
   Type kept = type;
   if (n.has(3)) {
     Value past = n.in(3);

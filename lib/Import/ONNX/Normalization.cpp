@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-static const double kDefaultEpsilon = double(1e-5f);
+static const double kNormalizationEpsilon = double(1e-5f);
 
 /// Returns the axes [first, last).
 static SmallVector<int64_t> axisRange(int64_t first, int64_t last) {
@@ -50,7 +50,7 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
   Value x = n.in(0), mean = n.in(3), var = n.in(4);
   if (n.intAttr("spatial", 1) != 1)
     return n.error() << "attribute 'spatial' is 0, which is not supported";
-  double epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
+  double epsilon = n.floatAttr("epsilon", kNormalizationEpsilon);
   double momentum = n.floatAttr("momentum", double(0.9f));
   bool training = n.flag("training_mode");
   // Before opset 14 a node with more than one output is in training mode.
@@ -106,7 +106,7 @@ static LogicalResult convertInstanceNormalization(NodeImport &n) {
   Type wide = n.wideType(n.element(x));
   Value y = n.op<InstanceNormOp>(
       {n.cast(x, wide), n.cast(n.in(1), wide), n.cast(n.in(2), wide)},
-      n.attrF("epsilon", n.floatAttr("epsilon", kDefaultEpsilon)));
+      n.attrF("epsilon", n.floatAttr("epsilon", kNormalizationEpsilon)));
   return n.result(n.narrow(y, n.element(x)));
 }
 
@@ -123,7 +123,7 @@ static LogicalResult convertLayerNormalization(NodeImport &n) {
   if (n.failed())
     return failure();
   int64_t axis = n.axisAttr("axis", -1, n.rank(x));
-  double epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
+  double epsilon = n.floatAttr("epsilon", kNormalizationEpsilon);
   Type type = n.element(x), wide = stashType(n, type);
   Value wideX = n.cast(x, wide);
   int64_t normalised = n.rank(x) - axis;
@@ -169,7 +169,7 @@ static LogicalResult convertRmsNormalization(NodeImport &n) {
   Type type = n.element(x), wide = stashType(n, type);
   SmallVector<NamedAttribute> attributes = {
       n.attr("axis", axis),
-      n.attrF("epsilon", n.floatAttr("epsilon", kDefaultEpsilon))};
+      n.attrF("epsilon", n.floatAttr("epsilon", kNormalizationEpsilon))};
   Value scale = dropLeadingOnes(n, n.cast(n.in(1), wide), n.rank(x) - axis);
   if (n.failed())
     return failure();
@@ -187,7 +187,7 @@ static LogicalResult convertRmsNormalization(NodeImport &n) {
 static LogicalResult convertGroupNormalization(NodeImport &n) {
   Value x = n.in(0);
   int64_t groups = n.intAttr("num_groups", 0);
-  double epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
+  double epsilon = n.floatAttr("epsilon", kNormalizationEpsilon);
   if (n.failed())
     return failure();
   int64_t channels = n.dim(x, 1);

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-static const double kDefaultEpsilon = double(1e-6f);
+static const double kOptimizerEpsilon = double(1e-6f);
 
 namespace {
 
@@ -57,7 +57,7 @@ static size_t groupSize(NodeImport &n, size_t groups) {
 static LogicalResult convertAdagrad(NodeImport &n) {
   Value rate = n.in(0), step = n.in(1);
   double decay = n.floatAttr("decay_factor", 0),
-         epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
+         epsilon = n.floatAttr("epsilon", kOptimizerEpsilon);
   double norm = n.floatAttr("norm_coefficient", 0);
   size_t count = groupSize(n, 3);
   for (size_t i = 0; i < count && !n.failed(); ++i) {
@@ -81,7 +81,7 @@ static LogicalResult convertAdam(NodeImport &n) {
   Value rate = n.in(0), step = n.in(1);
   double alpha = n.floatAttr("alpha", double(0.9f)),
          beta = n.floatAttr("beta", double(0.999f));
-  double epsilon = n.floatAttr("epsilon", kDefaultEpsilon),
+  double epsilon = n.floatAttr("epsilon", kOptimizerEpsilon),
          norm = n.floatAttr("norm_coefficient", 0);
   double post = n.floatAttr("norm_coefficient_post", 0);
   size_t count = groupSize(n, 4);

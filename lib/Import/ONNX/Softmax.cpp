@@ -19,7 +19,7 @@ using namespace mpc::onnx;
 
 /// Applies `along(value, axis)` with the semantics of the node's version.
 template <typename Function>
-static LogicalResult alongAxis(NodeImport &n, Function along) {
+static LogicalResult softmaxAlongAxis(NodeImport &n, Function along) {
   Value x = n.in(0);
   if (n.failed())
     return failure();
@@ -38,7 +38,7 @@ static LogicalResult alongAxis(NodeImport &n, Function along) {
 /// 16-bit floats are computed in f32, as in every runtime: only the result is
 /// rounded.
 template <typename OpTy> static LogicalResult convertSoftmax(NodeImport &n) {
-  return alongAxis(n, [&](Value x, int64_t axis) {
+  return softmaxAlongAxis(n, [&](Value x, int64_t axis) {
     Type type = n.element(x);
     Value wide = n.cast(x, n.wideType(type));
     return n.narrow(n.op<OpTy>(wide, n.attr("axis", axis)), type);
@@ -46,7 +46,7 @@ template <typename OpTy> static LogicalResult convertSoftmax(NodeImport &n) {
 }
 
 static LogicalResult convertHardmax(NodeImport &n) {
-  return alongAxis(n, [&](Value x, int64_t axis) {
+  return softmaxAlongAxis(n, [&](Value x, int64_t axis) {
     Value position = n.op<ArgmaxOp>(x, n.attr("axis", axis));
     Type type = n.element(x);
     return n.op<OneHotOp>(

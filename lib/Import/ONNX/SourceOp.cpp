@@ -6,8 +6,8 @@
 
 #include "SourceOp.h"
 
-using namespace llvm;
 using namespace mpc::onnx;
+using llvm::StringRef;
 
 SourceOp mpc::onnx::parseFxNode(StringRef text) {
   if (!text.consume_front("%"))

@@ -11,7 +11,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-using namespace llvm;
+using llvm::SmallVector;
+using llvm::StringRef;
 
 /// Returns the number of elements of a type `tensor<2x3xi1>` at the start of
 /// `text`, 0 for another type.
@@ -40,7 +41,7 @@ std::string mpc::packBooleans(StringRef text) {
     begin += kOpen.size();
     packed += text.take_front(begin);
     text = text.drop_front(begin);
-    StringRef digits = text.take_while(isHexDigit);
+    StringRef digits = text.take_while(llvm::isHexDigit);
     StringRef type = text.drop_front(digits.size());
     // The shortest constants are equal in both forms.
     if (!type.consume_front(kClose) || digits.size() <= 2 ||
@@ -48,7 +49,7 @@ std::string mpc::packBooleans(StringRef text) {
       continue;
     SmallVector<uint8_t> bits((digits.size() / 2 + 7) / 8);
     for (size_t i = 0; i < digits.size() / 2; ++i)
-      if (hexFromNibbles(digits[2 * i], digits[2 * i + 1]))
+      if (llvm::hexFromNibbles(digits[2 * i], digits[2 * i + 1]))
         bits[i / 8] |= uint8_t(1u << (i % 8));
     packed += toHex(bits);
     text = text.drop_front(digits.size());

@@ -32,8 +32,6 @@ struct Joining {
 };
 } // namespace
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// Returns the reduction for `body`; nullopt if it is not a single supported
 /// op.
 static std::optional<Joining> joiningOf(Operation *body) {

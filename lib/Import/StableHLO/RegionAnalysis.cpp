@@ -22,7 +22,6 @@ using namespace mpc;
 using namespace mpc::hlo;
 
 static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Maps a number to its position in IEEE 754's total order, precise enough for
 /// the samples.

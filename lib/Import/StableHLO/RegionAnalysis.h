@@ -18,6 +18,8 @@
 
 namespace mpc::hlo {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// Returns true if a region of (value, position) pairs selects the largest
 /// value, false for the smallest, with the first position of equal values and
 /// NaN before all; nullopt for other regions.

@@ -12,7 +12,7 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-static size_t aligned(int64_t bytes) {
+static size_t alignedBytes(int64_t bytes) {
   return (static_cast<size_t>(bytes) + 255) / 256 * 256;
 }
 
@@ -89,7 +89,7 @@ Status AutotuneBuffers::prepare(const GemmProblem &problem, int64_t l2Bytes,
                   "has no size that fits in memory");
   for (const GemmProblem::Slot &slot : *slots) {
     offsets.push_back(stride);
-    stride += aligned(slot.bytes);
+    stride += alignedBytes(slot.bytes);
   }
   copies = std::clamp<size_t>(
       (2 * static_cast<size_t>(std::max<int64_t>(l2Bytes, 0)) + stride - 1) /

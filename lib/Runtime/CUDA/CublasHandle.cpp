@@ -14,14 +14,14 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-static Status unavailable(const std::string &text) {
+static Status cublasUnavailable(const std::string &text) {
   return Status(StatusCode::Unavailable, "cublasLt", text);
 }
 
 Result<Blas> detail::loadBlas(const std::string &path) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return unavailable(dlerror());
+    return cublasUnavailable(dlerror());
   Blas blas;
   LibraryFunctions functions(library);
   visitBlasEntryPoints(blas, [&](const char *name, auto &function) {
@@ -29,11 +29,11 @@ Result<Blas> detail::loadBlas(const std::string &path) {
   });
   Status status;
   if (!functions.missing().empty())
-    status = unavailable(path + " lacks " + functions.missing());
+    status = cublasUnavailable(path + " lacks " + functions.missing());
   else if (size_t version = blas.version(); version < kLeastBlasVersion)
-    status =
-        unavailable(path + " is version " + std::to_string(version) + ", but " +
-                    std::to_string(kLeastBlasVersion) + " or later is needed");
+    status = cublasUnavailable(path + " is version " + std::to_string(version) +
+                               ", but " + std::to_string(kLeastBlasVersion) +
+                               " or later is needed");
   if (status.ok())
     return blas;
   dlclose(library);
@@ -51,9 +51,10 @@ Result<const Blas *> detail::installedBlas() {
       if (first.ok())
         first = blas.status();
     }
-    return unavailable("no usable cuBLASLt was found (" + first.text() +
-                       "); install the CUDA toolkit or mpc-compiler[cuda] from "
-                       "PyPI, or compile with --gemm=own");
+    return cublasUnavailable(
+        "no usable cuBLASLt was found (" + first.text() +
+        "); install the CUDA toolkit or mpc-compiler[cuda] from "
+        "PyPI, or compile with --gemm=own");
   }();
   if (!found.ok())
     return found.status();

@@ -18,7 +18,7 @@ using namespace mpc::detail;
 using GetProcAddress = CuResult (*)(const char *symbol, void **function,
                                     int version, uint64_t flags, int *status);
 
-static Status unavailable(std::string text) {
+static Status cudaUnavailable(std::string text) {
   return Status(StatusCode::Unavailable, "cuda", std::move(text));
 }
 
@@ -34,18 +34,19 @@ static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
   auto getVersion =
       reinterpret_cast<GetVersion>(dlsym(handle, "cuDriverGetVersion"));
   if (!getVersion)
-    return unavailable(std::string(library) +
-                       " lacks cuDriverGetVersion; it is not a CUDA driver");
+    return cudaUnavailable(
+        std::string(library) +
+        " lacks cuDriverGetVersion; it is not a CUDA driver");
   int version = 0;
   if (getVersion(&version) != 0 || version < kCudaInterface)
-    return unavailable("the driver in " + std::string(library) +
-                       " supports CUDA " + versionText(version) + ", but " +
-                       versionText(kCudaInterface) +
-                       " or newer is needed; update the NVIDIA driver");
+    return cudaUnavailable("the driver in " + std::string(library) +
+                           " supports CUDA " + versionText(version) + ", but " +
+                           versionText(kCudaInterface) +
+                           " or newer is needed; update the NVIDIA driver");
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress_v2"));
   if (!getProcAddress)
-    return unavailable(
+    return cudaUnavailable(
         std::string(library) +
         " lacks cuGetProcAddress_v2; it is not a complete driver");
   CudaDriver driver;
@@ -60,17 +61,18 @@ static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
   });
   if (!missing.empty())
-    return unavailable(std::string(library) + " lacks " + missing +
-                       "; it is not a complete driver");
+    return cudaUnavailable(std::string(library) + " lacks " + missing +
+                           "; it is not a complete driver");
   return driver;
 }
 
 Result<CudaDriver> detail::loadCudaDriver(const char *library) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return unavailable(std::string("the driver's library ") + library +
-                       " cannot be loaded; install the NVIDIA driver to use a "
-                       "GPU");
+    return cudaUnavailable(
+        std::string("the driver's library ") + library +
+        " cannot be loaded; install the NVIDIA driver to use a "
+        "GPU");
   Result<CudaDriver> driver = findEntryPoints(handle, library);
   if (!driver.ok())
     dlclose(handle);

@@ -14,14 +14,14 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-static Status unavailable(const std::string &text) {
+static Status ncclUnavailable(const std::string &text) {
   return Status(StatusCode::Unavailable, "nccl", text);
 }
 
 Result<Nccl> detail::loadNccl(const std::string &path) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return unavailable(dlerror());
+    return ncclUnavailable(dlerror());
   Nccl nccl;
   LibraryFunctions functions(library);
   visitNcclEntryPoints(nccl, [&](const char *name, auto &function) {
@@ -30,11 +30,11 @@ Result<Nccl> detail::loadNccl(const std::string &path) {
   Status status;
   int version = 0;
   if (!functions.missing().empty())
-    status = unavailable(path + " lacks " + functions.missing());
+    status = ncclUnavailable(path + " lacks " + functions.missing());
   else if (nccl.version(&version) != 0 || version < kLeastNcclVersion)
-    status =
-        unavailable(path + " is version " + std::to_string(version) + ", but " +
-                    std::to_string(kLeastNcclVersion) + " or later is needed");
+    status = ncclUnavailable(path + " is version " + std::to_string(version) +
+                             ", but " + std::to_string(kLeastNcclVersion) +
+                             " or later is needed");
   if (status.ok())
     return nccl;
   dlclose(library);
@@ -51,8 +51,9 @@ Result<const Nccl *> detail::installedNccl() {
       if (first.ok())
         first = nccl.status();
     }
-    return unavailable("no usable NCCL was found (" + first.text() +
-                       "); install libnccl2, or train on one GPU or on CPUs");
+    return ncclUnavailable(
+        "no usable NCCL was found (" + first.text() +
+        "); install libnccl2, or train on one GPU or on CPUs");
   }();
   if (!found.ok())
     return found.status();

@@ -21,31 +21,32 @@ using namespace mpc::detail;
 /// Older versions do not support sm_90a.
 static constexpr int kLeastMajor = 12;
 
-static Status unavailable(const std::string &text) {
+static Status nvrtcUnavailable(const std::string &text) {
   return Status(StatusCode::Unavailable, "nvrtc", text);
 }
 
 Status detail::identify(Nvrtc &nvrtc, const std::string &library) {
   int major = 0, minor = 0, count = 0;
   if (nvrtc.version(&major, &minor) != 0)
-    return unavailable(library + " does not report its version");
+    return nvrtcUnavailable(library + " does not report its version");
   nvrtc.versionText = std::to_string(major) + "." + std::to_string(minor);
   if (major < kLeastMajor)
-    return unavailable(library + " is version " + nvrtc.versionText +
-                       ", but kernels need " + std::to_string(kLeastMajor) +
-                       ".0 or later; install a newer CUDA toolkit");
+    return nvrtcUnavailable(library + " is version " + nvrtc.versionText +
+                            ", but kernels need " +
+                            std::to_string(kLeastMajor) +
+                            ".0 or later; install a newer CUDA toolkit");
   if (nvrtc.supportedCount(&count) != 0 || count <= 0)
-    return unavailable(library + " does not report its architectures");
+    return nvrtcUnavailable(library + " does not report its architectures");
   nvrtc.architectures.resize(size_t(count));
   if (nvrtc.supported(nvrtc.architectures.data()) != 0)
-    return unavailable(library + " does not report its architectures");
+    return nvrtcUnavailable(library + " does not report its architectures");
   return {};
 }
 
 Result<Nvrtc> detail::loadNvrtc(const std::string &path) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return unavailable(dlerror());
+    return nvrtcUnavailable(dlerror());
   Nvrtc nvrtc;
   LibraryFunctions functions(handle);
   auto find = [&](auto &function, const char *name) {
@@ -64,8 +65,8 @@ Result<Nvrtc> detail::loadNvrtc(const std::string &path) {
   find(nvrtc.errorText, "nvrtcGetErrorString");
   Status status;
   if (!functions.missing().empty())
-    status = unavailable(path + " lacks " + functions.missing() +
-                         "; it is not NVRTC or is too old");
+    status = nvrtcUnavailable(path + " lacks " + functions.missing() +
+                              "; it is not NVRTC or is too old");
   else
     status = identify(nvrtc, path);
   if (status.ok())
@@ -87,7 +88,7 @@ Result<Nvrtc> detail::loadNvrtc(const std::vector<std::string> &paths) {
   }
   if (!tooOld.ok())
     return tooOld;
-  return unavailable(
+  return nvrtcUnavailable(
       "libnvrtc.so, which compiles kernels for NVIDIA GPUs, was not found; "
       "install the CUDA toolkit's NVRTC or mpc-compiler[cuda] from PyPI, or "
       "set MPC_CUDA_DIR to its folder");

@@ -252,10 +252,6 @@ Status MpiCommunicator<Handle>::broadcast(void *data, size_t bytes, int root) {
 // Joining
 //===----------------------------------------------------------------------===//
 
-static Status unavailable(std::string text) {
-  return Status(StatusCode::Unavailable, "mpi", std::move(text));
-}
-
 template <typename Handle>
 static Result<std::shared_ptr<Communicator>>
 join(const MpiCalls<Handle> &calls, const std::string &library,
@@ -269,7 +265,7 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
                                           " for the other ranks to start");
   int begun = 0, threads = 0;
   if (calls.initialized(&begun) != 0)
-    return unavailable("MPI_Initialized of " + library + " failed");
+    return mpiUnavailable("MPI_Initialized of " + library + " failed");
   state.isOurs = !begun;
   if (int code = begun ? calls.queryThread(&threads)
                        : calls.initThread(nullptr, nullptr,
@@ -277,8 +273,9 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
     return failure(state, begun ? "MPI_Query_thread" : "MPI_Init_thread", code,
                    "");
   if (threads < kMpiThreadSerialized)
-    return unavailable("MPI allows calls from one thread only; initialize it "
-                       "with MPI_THREAD_SERIALIZED");
+    return mpiUnavailable(
+        "MPI allows calls from one thread only; initialize it "
+        "with MPI_THREAD_SERIALIZED");
   // A private communicator, separate from the host program's messages.
   const char *name = "MPI_Comm_dup";
   int code = calls.commDup(calls.world, &state.group);
@@ -297,11 +294,11 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
   if (code != 0)
     return failure(state, name, code, "");
   if (::on_exit(MpiState<Handle>::leave, &state) != 0)
-    return unavailable("on_exit() cannot register a handler");
+    return mpiUnavailable("on_exit() cannot register a handler");
   if (int launched = launchedRanks(); launched > 1 && state.size == 1)
-    return unavailable("a launcher started " + std::to_string(launched) +
-                       " ranks, but " + library +
-                       " sees one: it is not the MPI of the launcher");
+    return mpiUnavailable("a launcher started " + std::to_string(launched) +
+                          " ranks, but " + library +
+                          " sees one: it is not the MPI of the launcher");
   return std::shared_ptr<Communicator>(
       std::make_shared<MpiCommunicator<Handle>>(state, mostBytes));
 }

@@ -41,7 +41,7 @@ static std::string findCalls(void *library, MpiCalls<Handle> &calls) {
   return functions.missing();
 }
 
-static Status unavailable(const std::string &text) {
+Status detail::mpiUnavailable(const std::string &text) {
   return Status(StatusCode::Unavailable, "mpi", text);
 }
 
@@ -66,8 +66,8 @@ static Result<MpiLibrary> identify(void *handle, const std::string &path) {
     calls.errorsReturn = kMpichErrorsReturn;
   }
   if (!missing.empty())
-    return unavailable(path + " lacks " + missing +
-                       "; it is not an MPI library or is older than MPI 3");
+    return mpiUnavailable(path + " lacks " + missing +
+                          "; it is not an MPI library or is older than MPI 3");
   return library;
 }
 
@@ -79,6 +79,6 @@ detail::openMpiLibrary(const std::vector<std::string> &names) {
       return identify(handle, name);
     list += (list.empty() ? "" : ", ") + name;
   }
-  return unavailable("no MPI library was found (" + list +
-                     "); install Open MPI or MPICH");
+  return mpiUnavailable("no MPI library was found (" + list +
+                        "); install Open MPI or MPICH");
 }

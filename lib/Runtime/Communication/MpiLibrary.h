@@ -18,6 +18,9 @@
 
 namespace mpc::detail {
 
+/// Returns the status of a missing or unusable MPI.
+Status mpiUnavailable(const std::string &text);
+
 /// Function table for one ABI: `Handle` is `void *` or `int`.
 template <typename Handle> struct MpiCalls {
   Handle world = {}, byte = {}, errorsReturn = {};

@@ -26,12 +26,12 @@ using namespace mpc::detail;
 namespace {
 
 /// Parameters of a call; must be equal on all ranks.
-struct Call {
+struct CollectiveCall {
   const char *name = "";
   size_t bytes = 0;
   int root = 0;
 
-  bool operator==(const Call &other) const {
+  bool operator==(const CollectiveCall &other) const {
     return std::strcmp(name, other.name) == 0 && bytes == other.bytes &&
            root == other.root;
   }
@@ -50,7 +50,8 @@ public:
   /// Rendezvous with the other ranks; then calls `copy` with the send buffers
   /// of all.
   Status
-  meet(int rank, const Call &call, const void *send, const std::string &purpose,
+  meet(int rank, const CollectiveCall &call, const void *send,
+       const std::string &purpose,
        const std::function<void(const std::vector<const void *> &)> &copy);
   /// Makes every later call fail, except those past the rendezvous. Returns
   /// false if the group has already failed.
@@ -78,7 +79,7 @@ private:
   std::condition_variable changed;
   std::vector<const void *> sent;
   /// Calls of the ranks that have arrived.
-  std::vector<std::optional<Call>> calls;
+  std::vector<std::optional<CollectiveCall>> calls;
   /// True for each rank with a call in progress; only one is allowed.
   std::vector<bool> inside = std::vector<bool>(size_t(size));
   /// Number of ranks that arrived and that have copied, and number of
@@ -162,7 +163,8 @@ std::string Group::missingRanks() const {
 }
 
 Status Group::meet(
-    int rank, const Call &call, const void *send, const std::string &purpose,
+    int rank, const CollectiveCall &call, const void *send,
+    const std::string &purpose,
     const std::function<void(const std::vector<const void *> &)> &copy) {
   std::string where =
       rankName(rank, size) + (purpose.empty() ? "" : ": " + purpose);

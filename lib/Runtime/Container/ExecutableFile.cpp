@@ -6,6 +6,7 @@
 
 #include "mpc/Runtime/ExecutableFile.h"
 
+#include "../DiskCache.h"
 #include "CodeObject.h"
 #include "Container.h"
 
@@ -99,19 +100,6 @@ struct OpenFile {
 
 } // namespace
 
-/// Reads `bytes` bytes; false on end of file or an error.
-static bool readAll(int descriptor, std::byte *to, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t got = ::read(descriptor, to + done, bytes - done);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      return false;
-    done += size_t(got);
-  }
-  return true;
-}
-
 Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   auto unreadable = [&](const std::string &why) {
     return Status(StatusCode::NotFound, path, "cannot be read: " + why);
@@ -129,7 +117,7 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   // Check the header before allocating memory for the rest.
   std::array<std::byte, kHeaderBytes> header{};
   size_t headerBytes = std::min(size, header.size());
-  if (!readAll(file.descriptor, header.data(), headerBytes))
+  if (!detail::readAll(file.descriptor, header.data(), headerBytes))
     return unreadable("it ends early");
   if (Status status = checkHeader({header.data(), headerBytes}, size, path);
       !status.ok())
@@ -140,7 +128,8 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
                   "no memory for its " + std::to_string(size) + " bytes");
   auto *bytes = static_cast<std::byte *>(memory.get());
   std::memcpy(bytes, header.data(), kHeaderBytes);
-  if (!readAll(file.descriptor, bytes + kHeaderBytes, size - kHeaderBytes))
+  if (!detail::readAll(file.descriptor, bytes + kHeaderBytes,
+                       size - kHeaderBytes))
     return unreadable("it ends early");
   return fromMemory(memory, {bytes, size}, path);
 }

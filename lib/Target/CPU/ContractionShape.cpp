@@ -50,7 +50,7 @@ static Type sumTypeOf(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the extents of `c`, whose operands are matrices.
-static FailureOr<GemmExtents> shapeOf(const Contraction &c) {
+static FailureOr<GemmExtents> extentsOf(const Contraction &c) {
   auto lhs = cast<RankedTensorType>(c.lhs().getType());
   auto rhs = cast<RankedTensorType>(c.rhs().getType());
   auto result = cast<RankedTensorType>(c.op->getResult(0).getType());
@@ -182,7 +182,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     return failure();
   c.geometry = *geometry;
   if (c.form == ContractionForm::Product) {
-    FailureOr<GemmExtents> shape = shapeOf(c);
+    FailureOr<GemmExtents> shape = extentsOf(c);
     if (failed(shape))
       return failure();
     c.product = *shape;

@@ -12,8 +12,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 void AttentionMath::useFastPowers(bool scaled) {
   fast = true;
   scalesBefore = scaled;

@@ -23,7 +23,6 @@ using namespace mpc;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,8 @@
 
 namespace mpc {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// Builds arithmetic on scalars and vectors at the insertion point.
 class ValueMath {
 public:

@@ -177,6 +177,10 @@ bool mpc::isSingularAtZero(Operation *op, unsigned index) {
   return pole && pole.isSingularAtZero(index);
 }
 
+bool mpc::isFloatTensor(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value));
+}
+
 int64_t mpc::elementCount(Type type) {
   RankedTensorType tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())

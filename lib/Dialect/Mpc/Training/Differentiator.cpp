@@ -73,24 +73,20 @@ private:
 
 } // namespace
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value));
-}
-
 void Differentiator::markActive() {
   active.clear();
   if (output)
     active.insert(output);
   else
     for (BlockArgument parameter : step.arguments(RoleKind::parameter))
-      if (isFloat(parameter))
+      if (isFloatTensor(parameter))
         active.insert(parameter);
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op) ||
         llvm::none_of(op.getOperands(), [&](Value v) { return isActive(v); }))
       continue;
     for (Value result : op.getResults())
-      if (isFloat(result))
+      if (isFloatTensor(result))
         active.insert(result);
   }
 }
@@ -129,7 +125,7 @@ LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
   for (unsigned index : losses) {
     Value loss = step.result(index);
     auto type = dyn_cast<RankedTensorType>(loss.getType());
-    if (!type || type.getRank() != 0 || !isFloat(loss))
+    if (!type || type.getRank() != 0 || !isFloatTensor(loss))
       return function.emitOpError()
              << "returns a loss of type " << loss.getType()
              << ", expected a float tensor without dimensions";
@@ -187,7 +183,7 @@ LogicalResult Differentiator::writeVjp(Operation *op, ArrayRef<Value> results) {
 void Differentiator::appendGradients() {
   StepFunction::Ports ports(step);
   for (BlockArgument parameter : step.arguments(RoleKind::parameter))
-    if (isFloat(parameter))
+    if (isFloatTensor(parameter))
       appendGradient(parameter, cotangents.take(parameter));
 }
 

@@ -71,9 +71,9 @@ static std::optional<LossScalePreset> findPreset(StringRef name) {
 namespace {
 
 /// Parses fields of a preset one by one.
-class FieldParser {
+class PresetFieldParser {
 public:
-  FieldParser(LossScalePreset &preset, std::string &error)
+  PresetFieldParser(LossScalePreset &preset, std::string &error)
       : preset(preset), error(error) {}
 
   /// Returns false and sets `error` if name or value are invalid.
@@ -213,7 +213,7 @@ std::optional<LossScalePreset> LossScalePreset::parse(const std::string &text,
             "tf_keras, tf2.1, apex, deepspeed, static=N, none";
     return std::nullopt;
   }
-  FieldParser parser(*preset, error);
+  PresetFieldParser parser(*preset, error);
   if (isStatic) {
     preset->name = "static";
     if (!parser.number(

@@ -34,8 +34,7 @@ static std::optional<int64_t> fanInOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Returns the producer of `value` before movement and casts.
-static Operation *producerOf(Value value) {
+Operation *mpc::producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || isUnaryMovement(op)))
     op = op->getOperand(0).getDefiningOp();

@@ -23,6 +23,9 @@ struct InitialDistribution {
   double size = 0;
 };
 
+/// Returns the producer of `value` before movement and casts; may be null.
+mlir::Operation *producerOf(mlir::Value value);
+
 /// Returns PyTorch's default initialization for a weight, by the ops that read
 /// it. Weights of contractions and their biases are uniform in +-1 /
 /// sqrt(fan-in) (He et al., arXiv 1502.01852, with a = sqrt 5), embedding

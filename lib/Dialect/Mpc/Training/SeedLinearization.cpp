@@ -25,10 +25,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value));
-}
-
 /// Returns true if scaling does not change `value`.
 static bool isInvariant(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
@@ -100,9 +96,9 @@ void SeedLinearization::visit(Operation *op) {
   }
   OpBuilder builder(op);
   for (OpOperand &use : op->getOpOperands())
-    if (isFloat(use.get()))
+    if (isFloatTensor(use.get()))
       use.set(raised(builder, use.get(), wanted[use.getOperandNumber()]));
   for (Value result : op->getResults())
-    if (power != 0 && isFloat(result))
+    if (power != 0 && isFloatTensor(result))
       powers[result] = power;
 }

@@ -6,6 +6,7 @@
 
 #include "WeightClassifier.h"
 
+#include "ParameterInitialization.h"
 #include "WeightValues.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -58,14 +59,6 @@ OpOperand *mpc::statisticsUse(Value value) {
   return nullptr;
 }
 
-/// Returns the producer of `value` before movement and casts.
-static Operation *producerOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  while (op && (isa<CastOp>(op) || isUnaryMovement(op)))
-    op = op->getOperand(0).getDefiningOp();
-  return op;
-}
-
 /// Returns true if `op` looks up the rows of a table that a search in the same
 /// table, used for nothing else, found.
 static bool isNearestRow(Operation *op) {
@@ -85,10 +78,6 @@ static bool isNearestRow(Operation *op) {
 
 static bool isArithmetic(Operation *op) {
   return isa<AddOp, SubOp, MulOp, DivOp>(op);
-}
-
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
 /// Returns true if elements of operand `index` are elements of the result.
@@ -116,7 +105,7 @@ WeightClassifier::WeightClassifier(const StepFunction &step) {
         hasOrigins = true;
         hasRecord |= origin->kind == ConstantOrigin::Kind::Parameter;
         hasInitializers |= origin->kind != ConstantOrigin::Kind::Node &&
-                           isFloat(constant.getResult());
+                           isFloatTensor(constant.getResult());
       }
     if (op.getNumRegions() > 0 ||
         llvm::any_of(op.getOperands(),
@@ -142,7 +131,7 @@ void WeightClassifier::findCodes(Operation &op) {
   if (isa<ConstantOp>(op) && width(result) > 1)
     (isNarrow ? codes : integers).insert(result);
   if (isa<RoundOp>(op) ||
-      (isa<CastOp>(op) && isNarrow && isFloat(op.getOperand(0))))
+      (isa<CastOp>(op) && isNarrow && isFloatTensor(op.getOperand(0))))
     codes.insert(result);
   bool keeps =
       isa<CastOp, ClampOp, MovementOpInterface, ContractionOpInterface>(op) ||
@@ -163,7 +152,8 @@ void WeightClassifier::findCodes(Operation &op) {
                      }) &&
         llvm::all_of(op.getOperands(), [&](Value operand) {
           return codes.contains(operand) || integers.contains(operand) ||
-                 !isFloat(operand) || (shifts && !followsFromData(operand));
+                 !isFloatTensor(operand) ||
+                 (shifts && !followsFromData(operand));
         }))
       set->insert(result);
 }
@@ -450,10 +440,10 @@ void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
     for (OpOperand &use : next.getUses()) {
       Operation *op = use.getOwner();
       std::string at = "'" + mpc::opName(op).str() + "'";
-      bool gives = llvm::any_of(op->getResults(), isFloat);
+      bool gives = llvm::any_of(op->getResults(), isFloatTensor);
       // Gradients do not flow through comparisons, indices or step functions.
       auto movement = dyn_cast<MovementOpInterface>(op);
-      if (!gives || !isFloat(next) || isStepFunction(op) ||
+      if (!gives || !isFloatTensor(next) || isStepFunction(op) ||
           (movement && !movement.givesElements(use.getOperandNumber())))
         continue;
       bool meets = llvm::any_of(op->getOperands(), [&](Value operand) {

@@ -90,7 +90,7 @@ stridedConstant(ElementsAttr attr, ArrayRef<int64_t> shape,
                       derivedConstantName(attr, suffix));
 }
 
-static ArrayRef<int64_t> shapeOf(ElementsAttr attr) {
+static ArrayRef<int64_t> constantShape(ElementsAttr attr) {
   return cast<RankedTensorType>(attr.getType()).getShape();
 }
 
@@ -106,10 +106,10 @@ FailureOr<ElementsAttr> mpc::reshapeConstant(ElementsAttr attr,
 
 FailureOr<ElementsAttr> mpc::transposeConstant(ElementsAttr attr,
                                                ArrayRef<int64_t> permutation) {
-  SmallVector<int64_t> sourceStrides = rowMajorStrides(shapeOf(attr)), shape,
-                       strides;
+  SmallVector<int64_t> sourceStrides = rowMajorStrides(constantShape(attr)),
+                       shape, strides;
   for (int64_t dimension : permutation) {
-    shape.push_back(shapeOf(attr)[dimension]);
+    shape.push_back(constantShape(attr)[dimension]);
     strides.push_back(sourceStrides[dimension]);
   }
   return stridedConstant(attr, shape, strides, /*offset=*/0, "transposed");
@@ -119,7 +119,7 @@ FailureOr<ElementsAttr> mpc::sliceConstant(ElementsAttr attr,
                                            ArrayRef<int64_t> offsets,
                                            ArrayRef<int64_t> sizes,
                                            ArrayRef<int64_t> steps) {
-  SmallVector<int64_t> strides = rowMajorStrides(shapeOf(attr));
+  SmallVector<int64_t> strides = rowMajorStrides(constantShape(attr));
   int64_t offset = 0;
   for (auto [stride, begin] : llvm::zip_equal(strides, offsets))
     offset += stride * begin;
@@ -130,18 +130,19 @@ FailureOr<ElementsAttr> mpc::sliceConstant(ElementsAttr attr,
 
 FailureOr<ElementsAttr> mpc::reverseConstant(ElementsAttr attr,
                                              ArrayRef<int64_t> axes) {
-  SmallVector<int64_t> strides = rowMajorStrides(shapeOf(attr));
+  SmallVector<int64_t> strides = rowMajorStrides(constantShape(attr));
   int64_t offset = 0;
   for (int64_t axis : axes) {
-    offset += strides[axis] * (shapeOf(attr)[axis] - 1);
+    offset += strides[axis] * (constantShape(attr)[axis] - 1);
     strides[axis] = -strides[axis];
   }
-  return stridedConstant(attr, shapeOf(attr), strides, offset, "reversed");
+  return stridedConstant(attr, constantShape(attr), strides, offset,
+                         "reversed");
 }
 
 FailureOr<ElementsAttr> mpc::concatConstants(ArrayRef<ElementsAttr> attrs,
                                              int64_t axis) {
-  SmallVector<int64_t> shape(shapeOf(attrs.front()));
+  SmallVector<int64_t> shape(constantShape(attrs.front()));
   SmallVector<ConstantBytes> parts;
   shape[axis] = 0;
   for (ElementsAttr attr : attrs) {
@@ -149,7 +150,7 @@ FailureOr<ElementsAttr> mpc::concatConstants(ArrayRef<ElementsAttr> attrs,
     if (failed(bytes))
       return failure();
     parts.push_back(*bytes);
-    shape[axis] += shapeOf(attr)[axis];
+    shape[axis] += constantShape(attr)[axis];
   }
   Type element = attrs.front().getElementType();
   auto type = RankedTensorType::get(shape, element);

@@ -52,9 +52,9 @@ struct PaddedOp {
 };
 
 /// Applies a plan to one function.
-class PlanApplier {
+class PaddingApplier {
 public:
-  PlanApplier(const PaddingPlan &plan, MLIRContext *context)
+  PaddingApplier(const PaddingPlan &plan, MLIRContext *context)
       : plan(plan), values(context) {}
 
   LogicalResult apply(func::FuncOp func);
@@ -94,7 +94,7 @@ static std::optional<unsigned> keyMaskOperand(Operation *op) {
   return padded ? padded.getKeyMaskOperand() : std::nullopt;
 }
 
-LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
+LogicalResult PaddingApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
   std::optional<unsigned> maskOperand = keyMaskOperand(op.old);
   for (OpOperand &operand : op.old->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
@@ -127,7 +127,7 @@ LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
 
 /// Masks the operands of a contraction: the product of two padding elements
 /// must be zero, so one is zeroed and the other must be finite.
-void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
+void PaddingApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
   auto zero = [&](const AxisLink &link) {
     PaddedForm &form = op.operands[link.index];
     form = values.hold(builder, op.old->getLoc(), form, link.dim);
@@ -152,8 +152,8 @@ void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
 
 /// Builds the attention mask that hides padded keys: false or minus infinity at
 /// their indices, whatever the model's mask computes there.
-FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
-                                           const PaddedOp &op, Value mask) {
+FailureOr<PaddedForm> PaddingApplier::keyMask(OpBuilder &builder,
+                                              const PaddedOp &op, Value mask) {
   DimPadding keys, rows;
   bool padsKeys = op.pads(AxisRole::Keys, keys),
        padsRows = op.pads(AxisRole::Rows, rows);
@@ -201,7 +201,7 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
 // The op
 //===----------------------------------------------------------------------===//
 
-Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
+Operation *PaddingApplier::build(OpBuilder &builder, const PaddedOp &op) {
   Operation *made = builder.clone(*op.old);
   // Attention may have gained a mask operand.
   SmallVector<Value> operands;
@@ -239,7 +239,8 @@ Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
   return made;
 }
 
-void PlanApplier::defineResult(const PaddedOp &op, OpResult old, Value made) {
+void PaddingApplier::defineResult(const PaddedOp &op, OpResult old,
+                                  Value made) {
   PaddedForm form{
       made, plainDims(old),
       SmallVector<PaddingState>(shapeOf(old).size(), PaddingState::zero())};
@@ -260,7 +261,7 @@ void PlanApplier::defineResult(const PaddedOp &op, OpResult old, Value made) {
 
 /// Returns true if the axis should be padded after `op`: `op` is the only
 /// reader of an unpadded value and narrows it, so the pad moves fewer bytes.
-bool PlanApplier::padsBehind(Operation *op, const OpAxis &axis) const {
+bool PaddingApplier::padsBehind(Operation *op, const OpAxis &axis) const {
   auto cast = dyn_cast<CastOp>(op);
   const AxisLink *link = axis.find(/*isResult=*/false, 0);
   return cast && link && cast.getInput().hasOneUse() &&
@@ -268,7 +269,7 @@ bool PlanApplier::padsBehind(Operation *op, const OpAxis &axis) const {
          !values.defined(cast.getInput()).dims[link->dim].isPadded();
 }
 
-LogicalResult PlanApplier::applyTo(Operation *op) {
+LogicalResult PaddingApplier::applyTo(Operation *op) {
   PaddedOp state{op, paddableAxes(op), {}, {}};
   for (const OpAxis &axis : state.axes) {
     state.paddings.push_back(plan.paddingOf(op, axis));
@@ -307,7 +308,7 @@ LogicalResult PlanApplier::applyTo(Operation *op) {
   return success();
 }
 
-LogicalResult PlanApplier::apply(func::FuncOp func) {
+LogicalResult PaddingApplier::apply(func::FuncOp func) {
   Block &body = func.getBody().front();
   SmallVector<Operation *> ops;
   for (Operation &op : body)
@@ -362,7 +363,7 @@ struct PadContractionsPass
         markAllAnalysesPreserved();
       return;
     }
-    PlanApplier applier(plan, &getContext());
+    PaddingApplier applier(plan, &getContext());
     if (failed(applier.apply(func)))
       return signalPassFailure();
     numPadded += applier.padded;

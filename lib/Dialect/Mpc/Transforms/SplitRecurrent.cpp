@@ -1,4 +1,5 @@
-//===- SplitRecurrent.cpp - split recurrent layers ------------------------===//
+//===- SplitRecurrent.cpp - splitRecurrence recurrent layers
+//------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -66,8 +67,8 @@ static SmallVector<Value> keepStates(OpEmitter &emit, const Steps &steps) {
 }
 
 template <typename OpTy>
-static SmallVector<Value> split(OpBuilder &builder, OpTy op, RecurrentCell cell,
-                                bool keeps) {
+static SmallVector<Value> splitRecurrence(OpBuilder &builder, OpTy op,
+                                          RecurrentCell cell, bool keeps) {
   OpEmitter emit(builder, op);
   Type wide = getElementTypeOrSelf(op.getResult());
   ArrayRef<int64_t> input = shapeOf(op.getInput()),
@@ -101,16 +102,17 @@ SmallVector<Value> mpc::splitRecurrent(OpBuilder &builder, Operation *op,
                                        bool keeps) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
       .Case([&](LstmOp lstm) {
-        return split(builder, lstm, RecurrentCell::lstm, keeps);
+        return splitRecurrence(builder, lstm, RecurrentCell::lstm, keeps);
       })
       .Case([&](GruOp gru) {
-        return split(builder, gru,
-                     gru.getLinearBeforeReset() ? RecurrentCell::linear_gru
-                                                : RecurrentCell::gru,
-                     keeps);
+        return splitRecurrence(builder, gru,
+                               gru.getLinearBeforeReset()
+                                   ? RecurrentCell::linear_gru
+                                   : RecurrentCell::gru,
+                               keeps);
       })
       .Case([&](RnnOp rnn) {
-        return split(builder, rnn, RecurrentCell::rnn, keeps);
+        return splitRecurrence(builder, rnn, RecurrentCell::rnn, keeps);
       })
       .Case([&](RecurrenceOp steps) {
         if (!keeps)
@@ -136,8 +138,8 @@ struct SplitRecurrentPass
       return signalPassFailure();
     SmallVector<std::pair<Operation *, RecurrenceShape>> layers;
     getOperation().walk([&](Operation *op) {
-      // Layers split by differentiation are no longer composite and skip
-      // mpc-decompose.
+      // Layers splitRecurrence by differentiation are no longer composite and
+      // skip mpc-decompose.
       if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
           shape && (info->kernels().hasPersistentRecurrence ||
                     !op->hasTrait<Composite>()))

@@ -24,7 +24,7 @@ static constexpr size_t kRedZoneBytes = 256;
 /// Size of the arena for static arrays and their red zones, in bytes.
 static constexpr size_t kArenaBytes = 1024 * 1024;
 /// Byte pattern of uninitialized memory: a NaN in every float format.
-static constexpr int kPoison = 0xff;
+static constexpr int kSharedPoison = 0xff;
 
 static std::string triple(const int *values) {
   return "(" + std::to_string(values[0]) + "," + std::to_string(values[1]) +
@@ -188,7 +188,7 @@ void BlockRunner::openBarrier() {
 
 void BlockRunner::startBlock(LiveBlock &started, int number) {
   std::fill_n(started.arena.begin(), started.arenaUsed,
-              static_cast<char>(kPoison));
+              static_cast<char>(kSharedPoison));
   started.number = number;
   started.arenaUsed = started.sharedBytes = 0;
   started.sharedArrays.clear();
@@ -494,7 +494,7 @@ void BlockRunner::fillTable() {
     if (valid > 0)
       runner.check(global, valid, Access::Read, nullptr, line);
     runner.check(shared, bytes, Access::Write, nullptr, line);
-    std::memset(shared, kPoison, bytes);
+    std::memset(shared, kSharedPoison, bytes);
     runner.checker.beginCopy(shared, bytes);
     runner.running->openCopies.push_back({shared, global, bytes, valid});
   };

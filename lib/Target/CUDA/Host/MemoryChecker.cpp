@@ -11,7 +11,7 @@
 
 using namespace mpc::host;
 
-static constexpr int kWarpSize = 32;
+static constexpr int kCheckedWarpSize = 32;
 /// Maximum distance from an array, in bytes, to report an overrun of it.
 static constexpr size_t kNearBytes = 4096;
 
@@ -164,7 +164,7 @@ bool MemoryChecker::ordered(uint32_t epochThen, int threadThen,
   }
   if (epochThen < epoch || threadThen == now.thread)
     return true;
-  return threadThen / kWarpSize == now.thread / kWarpSize &&
+  return threadThen / kCheckedWarpSize == now.thread / kCheckedWarpSize &&
          stepThen < now.warpStep;
 }
 
@@ -192,7 +192,8 @@ std::string MemoryChecker::judge(const Cell &cell, const Accessor &who,
       return ", which another block reads without synchronization";
     return {};
   }
-  bool sameWarp = cell.reader / kWarpSize == who.thread / kWarpSize;
+  bool sameWarp =
+      cell.reader / kCheckedWarpSize == who.thread / kCheckedWarpSize;
   bool inOrder = cell.readEpoch < epoch ||
                  (!cell.severalWarps && sameWarp &&
                   (cell.readStep < who.warpStep ||
@@ -214,7 +215,8 @@ void MemoryChecker::record(Cell &cell, const Accessor &who, Access kind) const {
     cell.initialised = true;
     return;
   }
-  bool sameWarp = cell.reader / kWarpSize == who.thread / kWarpSize;
+  bool sameWarp =
+      cell.reader / kCheckedWarpSize == who.thread / kCheckedWarpSize;
   bool fresh = cell.readEpoch != epoch;
   if (fresh) {
     cell.severalWarps = cell.severalReaders = false;

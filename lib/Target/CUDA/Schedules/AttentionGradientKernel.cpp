@@ -17,7 +17,7 @@ using namespace mpc;
 using namespace mpc::cuda;
 
 /// Counters before those of the key heads: block counter, departed consumers.
-static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
+static constexpr int64_t kHeadTickets = 0, kHeadArrived = 1, kFirstHead = 2;
 
 AttentionGradientOp cuda::attentionGradientOf(func::FuncOp kernel) {
   return ContractionEpilogue::onlyOf<AttentionGradientOp>(kernel);
@@ -183,7 +183,7 @@ Value AttentionGradientKernel::takeBlockIndex() {
   Value ticket = kernel.shared({1}, b.getI32Type(), "ticket");
   Value zero = math.constant(0);
   onlyFirstThread(
-      [&] { store(count(1, math.constant(kTickets)), ticket, zero); });
+      [&] { store(count(1, math.constant(kHeadTickets)), ticket, zero); });
   kernel.barrier();
   return kernel.named(arith::IndexCastOp::create(
                           b, kernel.loc, b.getIndexType(), load(ticket, zero)),
@@ -237,7 +237,7 @@ void AttentionGradientKernel::waitForStatistics() {
       scf::YieldOp::create(b, kernel.loc);
     }
     cuda::FenceOp::create(b, kernel.loc);
-    store(count(1, math.constant(kArrived)), arrived, zero);
+    store(count(1, math.constant(kHeadArrived)), arrived, zero);
   });
   kernel.barrier();
   cuda::FenceOp::create(b, kernel.loc);

@@ -27,15 +27,10 @@ Value cuda::gradientFactor(AttentionGradientOp op) {
   return op.getGradient();
 }
 
-static cuda::FragmentType fragmentType(Type element) {
-  if (element.isF32())
-    return cuda::FragmentType::tf32;
-  return element.isF16() ? cuda::FragmentType::f16 : cuda::FragmentType::bf16;
-}
-
 MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
     : k(gradient.kernel), g(gradient), b(g.b), math(g.math), v(g.values),
-      type(fragmentType(g.factorType())), mma(k, type), fragments(k, v, type) {
+      type(fragmentTypeOf(g.factorType())), mma(k, type),
+      fragments(k, v, type) {
   const Schedule &schedule = k.schedule;
   rows = schedule["query_rows"];
   depth = schedule["depth"];

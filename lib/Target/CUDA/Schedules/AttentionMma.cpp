@@ -97,16 +97,10 @@ private:
 /// in f32 elements.
 static constexpr int64_t kWarpRows = 16, kResultSkew = 8;
 
-static cuda::FragmentType fragmentType(AttentionOp op) {
-  Type element = getElementTypeOrSelf(op.getQuery().getType());
-  if (element.isF32())
-    return cuda::FragmentType::tf32;
-  return element.isF16() ? cuda::FragmentType::f16 : cuda::FragmentType::bf16;
-}
-
 MmaAttention::MmaAttention(AttentionKernel &attention)
     : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values),
-      type(fragmentType(a.op)), mma(k, type), fragments(k, v, type),
+      type(fragmentTypeOf(getElementTypeOrSelf(a.op.getQuery()))), mma(k, type),
+      fragments(k, v, type),
       element(getElementTypeOrSelf(a.op.getQuery().getType())) {
   const Schedule &schedule = k.schedule;
   rows = schedule["rows"];

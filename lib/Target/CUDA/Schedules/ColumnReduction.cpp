@@ -17,13 +17,12 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kMostKept = 32;
-static constexpr int64_t kThreadsPerProcessor = 1024;
-static constexpr int64_t kWarp = 32, kMostThreads = 512;
+static constexpr int64_t kMostColumnElements = 32;
+static constexpr int64_t kMostColumnThreads = 512;
 /// Minimum elements per row of threads, and per block.
 static constexpr int64_t kLeastShare = 4, kLeastSteps = 8;
 /// Blocks per multiprocessor for full utilization.
-static constexpr int64_t kBlocksPerProcessor = 4;
+static constexpr int64_t kColumnBlocksPerProcessor = 4;
 /// Static shared memory for reducing columns, in bytes.
 static constexpr int64_t kJoinBytes = 32 * 1024;
 
@@ -49,14 +48,15 @@ public:
     int64_t blocks = llvm::divideCeil(items, geometry.items);
     if (plan->isOneWalk())
       geometry.splits = std::max<int64_t>(
-          1, std::min<int64_t>(
-                 llvm::divideCeil(
-                     kBlocksPerProcessor * target.multiprocessors(), blocks),
-                 plan->length() / (geometry.group * kLeastSteps)));
+          1,
+          std::min<int64_t>(llvm::divideCeil(kColumnBlocksPerProcessor *
+                                                 target.multiprocessors(),
+                                             blocks),
+                            plan->length() / (geometry.group * kLeastSteps)));
     geometry.steps =
         llvm::divideCeil(plan->length(), geometry.group * geometry.splits);
     int64_t kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
-    if (kept && geometry.steps * geometry.vector * kept <= kMostKept)
+    if (kept && geometry.steps * geometry.vector * kept <= kMostColumnElements)
       geometry.keep = tile::Place::registers;
     Schedule schedule;
     schedule.threads = geometry.group * geometry.items;
@@ -94,10 +94,10 @@ private:
       return 2 * static_cast<int64_t>(plan.form().ops.size()) * 2 * group *
              geometry.items * geometry.vector * plan.carriedBytes();
     };
-    while (geometry.items * group < kMostThreads && joins() <= kJoinBytes &&
-           share() > kLeastShare &&
+    while (geometry.items * group < kMostColumnThreads &&
+           joins() <= kJoinBytes && share() > kLeastShare &&
            (items * group < wanted ||
-            share() * geometry.vector * kept > kMostKept))
+            share() * geometry.vector * kept > kMostColumnElements))
       group *= 2;
     return group;
   }

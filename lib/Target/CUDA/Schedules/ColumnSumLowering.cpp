@@ -19,8 +19,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kWarp = 32;
-
 static SmallVector<tile::AccumulatorsType>
 typesOf(ArrayRef<tile::AccumulatorsOp> summed) {
   return llvm::map_to_vector(

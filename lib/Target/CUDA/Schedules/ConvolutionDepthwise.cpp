@@ -20,8 +20,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kThreads = kDepthwiseThreads;
-
 std::optional<Schedule> cuda::scheduleDepthwise(func::FuncOp kernel,
                                                 const FusedGemm &problem,
                                                 const CudaTarget &target) {
@@ -44,8 +42,8 @@ std::optional<Schedule> cuda::scheduleDepthwise(func::FuncOp kernel,
     return std::nullopt;
   schedule.parameters["depthwise"] = 1;
   schedule.parameters["lanes"] = lanes;
-  schedule.threads = kThreads;
-  schedule.blocks[0] = llvm::divideCeil(items, kThreads);
+  schedule.threads = kDepthwiseThreads;
+  schedule.blocks[0] = llvm::divideCeil(items, kDepthwiseThreads);
   if (problem.pool.op)
     schedulePooled(shape, target, schedule);
   return schedule;
@@ -156,9 +154,10 @@ LogicalResult cuda::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
   IndexMath math{b, loc};
   int64_t pixels = shape.pixels(), perPixel = shape.outputs / lanes;
   Value item = kernel.named(
-      math.add(math.mul(kernel.block(), kThreads), kernel.thread()), "item");
+      math.add(math.mul(kernel.block(), kDepthwiseThreads), kernel.thread()),
+      "item");
   OpBuilder::InsertionGuard outer(b);
-  if (pixels * perPixel % kThreads != 0) {
+  if (pixels * perPixel % kDepthwiseThreads != 0) {
     auto inRange =
         scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
     b.setInsertionPoint(inRange.thenBlock()->getTerminator());

@@ -18,7 +18,7 @@ using namespace mpc;
 using namespace mpc::cuda;
 
 /// Maximum bytes per access, and per vector of values.
-static constexpr int64_t kAccessBytes = 16, kVectorBytes = 32;
+static constexpr int64_t kAccessBytes = 16, kMostVectorBytes = 32;
 /// Maximum share of the accesses that wider vectors must reduce to: vectors
 /// that are mostly split into scalars only lengthen the code.
 static constexpr double kWorthwhile = 0.75;
@@ -108,7 +108,7 @@ int64_t ElementwiseCodegen::widest(size_t group) {
     work.append(op->operand_begin(),
                 gathers ? op->operand_begin() + 1 : op->operand_end());
   }
-  return std::min(kAccessBytes * 8 / narrow, kVectorBytes * 8 / wide);
+  return std::min(kAccessBytes * 8 / narrow, kMostVectorBytes * 8 / wide);
 }
 
 int64_t ElementwiseCodegen::items(size_t group, int64_t lanes) {
@@ -234,7 +234,7 @@ ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
 
 /// Threads per block, and the same for small kernels, to use more
 /// multiprocessors.
-static constexpr int64_t kThreads = 256, kFewThreads = 64;
+static constexpr int64_t kElementwiseThreads = 256, kFewElementwiseThreads = 64;
 
 namespace {
 class ElementwiseFamily : public KernelFamily {
@@ -275,8 +275,8 @@ ElementwiseFamily::schedule(func::FuncOp kernel,
     schedule.parameters[lanesName(group)] = width->lanes;
     items = std::max(items, width->items);
   }
-  bool few = items < 2 * kThreads * target.multiprocessors();
-  schedule.threads = few ? kFewThreads : kThreads;
+  bool few = items < 2 * kElementwiseThreads * target.multiprocessors();
+  schedule.threads = few ? kFewElementwiseThreads : kElementwiseThreads;
   schedule.blocks[0] =
       std::max<int64_t>(llvm::divideCeil(items, schedule.threads), 1);
   return schedule;

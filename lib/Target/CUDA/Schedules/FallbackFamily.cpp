@@ -21,7 +21,7 @@ using namespace mpc::cuda;
 namespace {
 /// Threads per block of independent items, and of the single block for ordered
 /// phases.
-constexpr int64_t kThreads = 128, kPhaseThreads = 512;
+constexpr int64_t kFallbackThreads = 128, kPhaseThreads = 512;
 
 ElementTarget scalarTarget() {
   ElementTarget target = cudaElementTarget();
@@ -67,7 +67,7 @@ std::optional<Schedule> FallbackFamily::choose(func::FuncOp kernel,
   });
   Schedule schedule;
   schedule.scratchBytes = *scratch;
-  int64_t most = inOrder ? kPhaseThreads : kThreads;
+  int64_t most = inOrder ? kPhaseThreads : kFallbackThreads;
   schedule.threads = std::clamp<int64_t>(llvm::alignTo(items, 32), 32, most);
   if (!inOrder)
     schedule.blocks[0] =

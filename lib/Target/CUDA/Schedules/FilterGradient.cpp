@@ -26,8 +26,6 @@ using namespace mpc;
 using namespace mpc::cuda;
 using arith::CmpIPredicate;
 
-static constexpr int64_t kThreads = kFilterThreads;
-
 namespace {
 class DirectFilterGradientEmitter {
 public:
@@ -109,8 +107,8 @@ LogicalResult DirectFilterGradientEmitter::run() {
     return success();
   input = kernel.inputs[problem.ops.input.getArgNumber()];
   gradient = kernel.inputs[problem.ops.gradient.getArgNumber()];
-  item = index.add(index.mul(kernel.block(), kThreads), kernel.thread());
-  if (problem.items % kThreads) {
+  item = index.add(index.mul(kernel.block(), kFilterThreads), kernel.thread());
+  if (problem.items % kFilterThreads) {
     active = index.less(item, problem.items);
     item = index.min(item, problem.items - 1);
   }
@@ -284,7 +282,7 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
   Type i32 = builder.getI32Type();
   int64_t blocks = kernel.schedule.blocks[0],
           splits = kernel.schedule.blocks[1], width = problem.lanes,
-          line = blocks * kThreads * problem.rows * width;
+          line = blocks * kFilterThreads * problem.rows * width;
   Value counters =
       kernel.named(index.view(kernel.scratch, 0, blocks, i32), "counters");
   Value partial = kernel.named(
@@ -292,9 +290,9 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
                  splits * line, problem.type),
       "sumsOfBlocks");
   // Threads without an item have a slot as well.
-  Value own =
-      index.mul(index.add(index.mul(kernel.block(), kThreads), kernel.thread()),
-                problem.rows * width);
+  Value own = index.mul(
+      index.add(index.mul(kernel.block(), kFilterThreads), kernel.thread()),
+      problem.rows * width);
   Value split = kernel.block(gpu::Dimension::y);
   Value start = index.add(index.mul(split, line), own);
   for (auto [row, sum] : llvm::enumerate(sums))

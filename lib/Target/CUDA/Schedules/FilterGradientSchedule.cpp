@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Threads per multiprocessor for full utilization, and maximum blocks per sum.
-static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
+/// Maximum blocks per sum.
+static constexpr int64_t kMostSplits = 256;
 
 /// Thread instructions per multiprocessor and cycle.
 static constexpr double kInstructions = 128;
@@ -27,7 +27,8 @@ static constexpr double kInstructions = 128;
 static constexpr double kPerPosition = 12;
 /// Cycles of block start-up and tail, of the last-block semaphore, and per
 /// partial sum of the reduction.
-static constexpr double kStart = 2000, kMeet = 4000, kPart = 100;
+static constexpr double kFilterStart = 2000, kFilterSemaphore = 4000,
+                        kFilterPart = 100;
 
 //===----------------------------------------------------------------------===//
 // Direct variant
@@ -68,9 +69,9 @@ static double cyclesOf(const FilterGradientProblem &problem,
   double positions = double(schedule["lines"]) * problem.positions.back();
   double cycles =
       rounds * positions * perPosition * kFilterThreads / kInstructions +
-      kStart;
+      kFilterStart;
   if (schedule.blocks[1] > 1)
-    cycles += kMeet + schedule.blocks[1] * kPart;
+    cycles += kFilterSemaphore + schedule.blocks[1] * kFilterPart;
   return cycles;
 }
 

@@ -43,7 +43,7 @@ static constexpr double
     /// Block start-up and tail, in cycles.
     kBlockWait = 1500,
     /// Split-K semaphore, in cycles.
-    kMeet = 2500;
+    kSplitKSemaphore = 2500;
 static constexpr double
     /// Instructions per element of the row prologue.
     kPerRowElement = 8,
@@ -207,8 +207,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
     double adding = std::min(tileCount, processors);
     double rate = std::min(MultiprocessorModel::kL2BytesAlone,
                            MultiprocessorModel::kL2Bytes * processors / adding);
-    cycles += kMeet + std::ceil(tileCount / processors) * double(tiles.splits) *
-                          area * 4 / rate;
+    cycles += kSplitKSemaphore + std::ceil(tileCount / processors) *
+                                     double(tiles.splits) * area * 4 / rate;
   }
   return cycles;
 }

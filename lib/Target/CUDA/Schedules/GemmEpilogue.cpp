@@ -20,7 +20,7 @@ using namespace mpc::cuda;
 
 /// Maximum columns per thread and vector: two 128-bit accesses in f32, one in
 /// 16-bit types.
-static constexpr int64_t kMostLanes = 8;
+static constexpr int64_t kMostEpilogueLanes = 8;
 
 namespace {
 /// Data movement from the anchor's result to a value, each step a permutation
@@ -51,9 +51,9 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   llvm::DenseMap<Value, bool> columnsLast;
   int64_t run = 1;
   if (problem.pair)
-    run = powerOfTwoIn(problem.pair->block, kMostLanes);
+    run = powerOfTwoIn(problem.pair->block, kMostEpilogueLanes);
   else if (problem.columnsLast)
-    run = powerOfTwoIn(columns ? columns : problem.n, kMostLanes);
+    run = powerOfTwoIn(columns ? columns : problem.n, kMostEpilogueLanes);
   for (Value root : epilogue.roots) {
     moves[root] = {};
     epilogue.parents[root] = {};
@@ -91,21 +91,22 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       llvm::append_range(entry, slice.getOffsets());
       llvm::append_range(entry, shapeOf(value));
       path.push_back(entry);
-      int64_t part =
-          last && !shapeOf(value).empty()
-              ? powerOfTwoIn(slice.getOffsets().back(),
-                             powerOfTwoIn(shapeOf(value).back(), kMostLanes))
-              : 1;
+      int64_t part = last && !shapeOf(value).empty()
+                         ? powerOfTwoIn(slice.getOffsets().back(),
+                                        powerOfTwoIn(shapeOf(value).back(),
+                                                     kMostEpilogueLanes))
+                         : 1;
       runs[value] = alignedRunOf(parent, part, runs);
       epilogue.steps.push_back(value);
     } else if (isa<ReshapeOp>(op)) {
       SmallVector<int64_t> entry = {-1};
       llvm::append_range(entry, shapeOf(value));
       path.push_back(entry);
-      runs[value] = last && !shapeOf(value).empty()
-                        ? powerOfTwoIn(shapeOf(value).back(),
-                                       alignedRunOf(parent, kMostLanes, runs))
-                        : 1;
+      runs[value] =
+          last && !shapeOf(value).empty()
+              ? powerOfTwoIn(shapeOf(value).back(),
+                             alignedRunOf(parent, kMostEpilogueLanes, runs))
+              : 1;
       epilogue.steps.push_back(value);
     } else if (auto concat = dyn_cast<ConcatOp>(op)) {
       auto axis = static_cast<int64_t>(concat.getAxis());
@@ -113,7 +114,9 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       path.push_back({-3, axis, offset});
       bool isCut = axis + 1 == static_cast<int64_t>(shapeOf(value).size());
       runs[value] = alignedRunOf(
-          parent, isCut ? powerOfTwoIn(offset, kMostLanes) : kMostLanes, runs);
+          parent,
+          isCut ? powerOfTwoIn(offset, kMostEpilogueLanes) : kMostEpilogueLanes,
+          runs);
       epilogue.steps.push_back(value);
     } else if (!isa<ElementwiseOpInterface>(op) ||
                shapeOf(value) != shapeOf(parent)) {
@@ -353,12 +356,13 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
   // output elements.
   auto last = static_cast<int64_t>(from.size()) - 1;
   bool staysLast = from.back() == last;
-  int64_t lanes = alignedRunOf(part, kMostLanes);
+  int64_t lanes = alignedRunOf(part, kMostEpilogueLanes);
   if (staysLast)
     lanes = std::min(
-        lanes, static_cast<int64_t>(concat.getAxis()) == last
-                   ? powerOfTwoIn(offset, alignedRunOf(result, kMostLanes))
-                   : alignedRunOf(result, kMostLanes));
+        lanes,
+        static_cast<int64_t>(concat.getAxis()) == last
+            ? powerOfTwoIn(offset, alignedRunOf(result, kMostEpilogueLanes))
+            : alignedRunOf(result, kMostEpilogueLanes));
   SmallVector<int64_t> extents;
   for (int64_t dim : from)
     extents.push_back(shapeOf(part)[dim] / (dim == last ? lanes : 1));

@@ -14,9 +14,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Bytes of a tile that a thread reads at once.
-static constexpr int64_t kVectorBytes = 16;
-
 //===----------------------------------------------------------------------===//
 // Distribution over threads
 //===----------------------------------------------------------------------===//

@@ -18,12 +18,11 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kWarp = 32;
 /// Maximum elements that a thread buffers in registers; no accumulators are
 /// live yet.
-static constexpr int64_t kMostKept = 64;
+static constexpr int64_t kMostPrologueElements = 64;
 /// Elements per store of zeros.
-static constexpr int64_t kMostLanes = 4;
+static constexpr int64_t kZeroLanes = 4;
 
 bool GemmRowPrologue::make(Value operand) {
   return dependsOn(operand,
@@ -106,12 +105,13 @@ RowThreadMapping GemmRowPrologue::geometry(const GemmTiles &tiles) const {
   // As few threads per row as can buffer it: concurrent rows hide the latency
   // of memory and reductions. All threads have a row, if there are enough.
   while (geometry.group < kWarp && geometry.group < vectors &&
-         (share() > kMostKept || geometry.group * rows < tiles.threads()))
+         (share() > kMostPrologueElements ||
+          geometry.group * rows < tiles.threads()))
     geometry.group *= 2;
   geometry.items = tiles.threads() / geometry.group;
   geometry.steps = llvm::divideCeil(vectors, geometry.group);
   geometry.rounds = llvm::divideCeil(rows, geometry.items);
-  if (kept && share() <= kMostKept)
+  if (kept && share() <= kMostPrologueElements)
     geometry.keep = tile::Place::registers;
   return geometry;
 }
@@ -146,7 +146,7 @@ static TileLayout placesOf(const GemmTiles &tiles) {
 static void clear(GpuKernel &kernel, Value tile, const TileLayout &layout,
                   const Box &box) {
   auto [steps, lines, columns] = box.extents;
-  int64_t lanes = powerOfTwoIn(std::gcd(columns, box.begin[2]), kMostLanes),
+  int64_t lanes = powerOfTwoIn(std::gcd(columns, box.begin[2]), kZeroLanes),
           perLine = columns / lanes, places = steps * lines * perLine,
           threads = kernel.schedule.threads;
   if (places == 0)

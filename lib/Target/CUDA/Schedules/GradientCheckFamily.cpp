@@ -102,10 +102,10 @@ private:
 };
 } // namespace
 
-static constexpr int64_t kThreads = 256, kVectorBytes = 16, kWarp = 32;
+static constexpr int64_t kCheckThreads = 256;
 /// Blocks per multiprocessor for full utilization, and minimum vectors per
 /// thread for another block.
-static constexpr int64_t kBlocksPerProcessor = 8, kLeastSteps = 4;
+static constexpr int64_t kCheckBlocksPerProcessor = 8, kLeastSteps = 4;
 
 //===----------------------------------------------------------------------===//
 // Analysis
@@ -518,11 +518,12 @@ GradientCheckFamily::schedule(func::FuncOp kernel,
   int64_t all = 0;
   for (auto &[argument, uses] : plan->walks)
     all += plan->items(argument);
-  int64_t share = std::max<int64_t>(
-      kThreads * kLeastSteps,
-      llvm::divideCeil(all, kBlocksPerProcessor * target.multiprocessors()));
+  int64_t share =
+      std::max<int64_t>(kCheckThreads * kLeastSteps,
+                        llvm::divideCeil(all, kCheckBlocksPerProcessor *
+                                                  target.multiprocessors()));
   Schedule schedule;
-  schedule.threads = kThreads;
+  schedule.threads = kCheckThreads;
   int64_t blocks = 0;
   for (auto [number, walk] : llvm::enumerate(plan->walks)) {
     int64_t own = llvm::divideCeil(plan->items(walk.first), share);

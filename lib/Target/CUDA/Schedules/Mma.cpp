@@ -13,6 +13,12 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
+cuda::FragmentType cuda::fragmentTypeOf(Type element) {
+  if (element.isF32())
+    return FragmentType::tf32;
+  return element.isF16() ? FragmentType::f16 : FragmentType::bf16;
+}
+
 //===----------------------------------------------------------------------===//
 // Loops, private arrays, shared memory
 //===----------------------------------------------------------------------===//

@@ -32,6 +32,9 @@ mlir::Value named(const IndexMath &math, mlir::Value value,
 void unrolled(GpuKernel &kernel, int64_t count, llvm::StringRef name,
               llvm::function_ref<void(mlir::Value)> body);
 
+/// Returns the type in which fragments of `element` (f32, f16, bf16) multiply.
+FragmentType fragmentTypeOf(mlir::Type element);
+
 /// Returns the subview at `indices` in the leading dimensions: a fragment of an
 /// array of fragments.
 mlir::Value slotOf(GpuKernel &kernel, mlir::Value array,

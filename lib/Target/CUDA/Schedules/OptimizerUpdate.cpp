@@ -25,13 +25,13 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kThreads = 256, kFewThreads = 64;
+static constexpr int64_t kUpdateThreads = 256, kFewUpdateThreads = 64;
 /// Threads per block of a part with a reduction, and rows of threads of a
 /// column sum.
-static constexpr int64_t kRowThreads = 256, kLines = 8;
+static constexpr int64_t kUpdateRowThreads = 256, kLines = 8;
 /// Blocks per multiprocessor for full utilization, and maximum vectors per
 /// thread: more do not amortize the scalars further.
-static constexpr int64_t kBlocksPerProcessor = 16, kMostSteps = 16;
+static constexpr int64_t kUpdateBlocksPerProcessor = 16, kMostSteps = 16;
 
 static std::string numbered(StringRef name, size_t part, size_t group) {
   std::string text = name.str();
@@ -50,8 +50,8 @@ geometryOf(const RowReductionPlan *plan) {
   RowThreadMapping geometry;
   geometry.vector = plan->lanes();
   bool isVertical = plan->form().isVertical();
-  geometry.group = isVertical ? kLines : kRowThreads;
-  geometry.items = kRowThreads / geometry.group;
+  geometry.group = isVertical ? kLines : kUpdateRowThreads;
+  geometry.items = kUpdateRowThreads / geometry.group;
   geometry.steps = llvm::divideCeil(
       plan->length(), geometry.group * (isVertical ? 1 : geometry.vector));
   return geometry;
@@ -152,11 +152,13 @@ OptimizerUpdateFamily::schedule(func::FuncOp kernel,
   int64_t all = 0;
   for (int64_t count : items)
     all += count;
-  bool few = all < 2 * kThreads * target.multiprocessors();
+  bool few = all < 2 * kUpdateThreads * target.multiprocessors();
   bool hasRows = llvm::any_of(rowBlocks, [](int64_t count) { return count; });
-  schedule.threads = hasRows ? kRowThreads : few ? kFewThreads : kThreads;
+  schedule.threads = hasRows ? kUpdateRowThreads
+                     : few   ? kFewUpdateThreads
+                             : kUpdateThreads;
   int64_t steps = std::clamp<int64_t>(
-      llvm::divideCeil(all, schedule.threads * kBlocksPerProcessor *
+      llvm::divideCeil(all, schedule.threads * kUpdateBlocksPerProcessor *
                                 target.multiprocessors()),
       1, kMostSteps);
   int64_t blocks = 0;

@@ -25,7 +25,6 @@ using namespace mpc::cuda;
 static constexpr int64_t kMostRows = 8;
 /// Maximum accumulators per thread.
 static constexpr int64_t kMostSums = 32;
-static constexpr int64_t kVectorBytes = 16;
 
 //===----------------------------------------------------------------------===//
 // Weights

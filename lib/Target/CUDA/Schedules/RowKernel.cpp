@@ -14,9 +14,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Bytes of column sums that a thread reduces at a time.
-static constexpr int64_t kVectorBytes = 16;
-
 /// Returns the number of columns that each of `threads` reduces at a time.
 static int64_t columnsAtOnce(const RowReductionPlan &plan, ValueRange returned,
                              int64_t threads) {

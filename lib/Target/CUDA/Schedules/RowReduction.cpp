@@ -21,10 +21,8 @@ using namespace mpc::cuda;
 /// Maximum elements of a row that a thread holds in registers, in general and
 /// within a warp. Several 16-byte loads in flight per thread hide memory
 /// latency better than more threads with one each.
-static constexpr int64_t kMostKept = 32, kKeptInWarp = 16;
-/// Threads per multiprocessor for full utilization.
-static constexpr int64_t kThreadsPerProcessor = 1024;
-static constexpr int64_t kWarp = 32, kMostThreads = 1024;
+static constexpr int64_t kMostRowElements = 32, kKeptInWarp = 16;
+static constexpr int64_t kMostRowThreads = 1024;
 /// Rows split over blocks: threads per block, minimum vectors per thread, and
 /// blocks per multiprocessor for full utilization.
 static constexpr int64_t kSplitThreads = 256, kLeastSteps = 4,
@@ -44,12 +42,12 @@ static int64_t chooseGroup(const RowReductionPlan &plan, int64_t vector,
   while (group < vectors && group < 4)
     group *= 2;
   // Reductions within a warp are cheap; larger groups need a barrier.
-  while (group < kMostThreads &&
-         share(group) * kept > (group < kWarp ? kKeptInWarp : kMostKept))
+  while (group < kMostRowThreads &&
+         share(group) * kept > (group < kWarp ? kKeptInWarp : kMostRowElements))
     group *= 2;
   // For few rows use more threads per row.
   int64_t wanted = target.multiprocessors() * kThreadsPerProcessor;
-  while (group < kMostThreads && group < vectors &&
+  while (group < kMostRowThreads && group < vectors &&
          plan.rowCount() * group < wanted && share(group) > vector)
     group *= 2;
   return group;
@@ -100,7 +98,8 @@ public:
     if (kept) {
       int64_t bytes = plan->keptBytes() * geometry.group * geometry.vector *
                       stepsAt(geometry.vector);
-      if (stepsAt(geometry.vector) * geometry.vector * kept <= kMostKept) {
+      if (stepsAt(geometry.vector) * geometry.vector * kept <=
+          kMostRowElements) {
         geometry.keep = tile::Place::registers;
       } else if (bytes + kReserved <= target.sharedBytesPerBlock()) {
         geometry.keep = tile::Place::shared;

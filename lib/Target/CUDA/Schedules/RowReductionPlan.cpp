@@ -461,21 +461,19 @@ void RowReductionPlan::takeColumnSums(func::FuncOp kernel, IRMapping &mapping) {
 // Schedule
 //===----------------------------------------------------------------------===//
 
-/// Warp size, maximum threads per block, and threads per block for short rows:
-/// large blocks reduce their column sums in shared memory and leave few partial
-/// rows.
-static constexpr int64_t kWarp = 32, kMostThreads = 1024, kBlockThreads = 512;
-/// Threads per multiprocessor for full utilization, and the minimum to use one
-/// at all.
-static constexpr int64_t kThreadsPerProcessor = 1024, kLeastBusy = 64;
+/// Maximum threads per block, and threads per block for short rows: large
+/// blocks reduce their column sums in shared memory and leave few partial rows.
+static constexpr int64_t kMostPlanThreads = 1024, kBlockThreads = 512;
+/// Minimum threads for a multiprocessor to be used at all.
+static constexpr int64_t kLeastBusy = 64;
 /// Maximum 4-byte values of a row that a thread buffers.
-static constexpr int64_t kMostKept = 32;
+static constexpr int64_t kMostRowValues = 32;
 /// Maximum 4-byte values of a row and of accumulators per thread with one warp
 /// per row, and threads per block for that case: no block barrier, at the price
 /// of lower occupancy.
 static constexpr int64_t kHeldByWarps = 120, kThreadsOfWarps = 256;
 /// Maximum unrolled steps without buffered values.
-static constexpr int64_t kUnrolledSteps = 8;
+static constexpr int64_t kUnrolledPlanSteps = 8;
 /// Number of blocks whose sums are reduced in a single stage.
 static constexpr int64_t kLeastTeam = 16;
 /// Shared memory for reductions across warps, and the maximum for the rows of a
@@ -504,7 +502,7 @@ Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
   RowThreadMapping geometry;
   geometry.vector = plan.lanes();
   auto isTooMuch = [&](int64_t share, int64_t group) {
-    return share * kept > kMostKept ||
+    return share * kept > kMostRowValues ||
            share * (kept + summed) > mostHeld(group);
   };
   while (geometry.vector > 1 && isTooMuch(geometry.vector, kBlockThreads))
@@ -515,7 +513,7 @@ Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
     return llvm::divideCeil(vectors, group) * geometry.vector;
   };
   int64_t group = 1, wanted = target.multiprocessors() * kThreadsPerProcessor;
-  while (group < kMostThreads && group < vectors &&
+  while (group < kMostPlanThreads && group < vectors &&
          (group < 4 || isTooMuch(share(group), group) ||
           plan.rowCount() * group < wanted))
     group *= 2;
@@ -526,7 +524,7 @@ Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
     group = kWarp;
   geometry.steps = llvm::divideCeil(vectors, group);
 
-  if (kept && (isByWarps || share(group) * kept <= kMostKept)) {
+  if (kept && (isByWarps || share(group) * kept <= kMostRowValues)) {
     geometry.keep = tile::Place::registers;
   } else if (kept) {
     int64_t vector = std::min(geometry.vector, 16 / plan.carriedBytes()),
@@ -539,7 +537,7 @@ Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
     }
   }
   bool isUnrolled = geometry.keep == tile::Place::registers ||
-                    geometry.steps <= kUnrolledSteps;
+                    geometry.steps <= kUnrolledPlanSteps;
   if (!isUnrolled || (!isByWarps && share(group) * summed > mostHeld(group))) {
     // A block accumulates one row at a time in scratch memory.
     geometry.sums = tile::Place::nowhere;

@@ -35,6 +35,13 @@ class ElementEmitter;
 
 namespace mpc::cuda {
 
+/// Threads of a warp.
+inline constexpr int64_t kWarp = 32;
+/// Threads per multiprocessor for full utilization.
+inline constexpr int64_t kThreadsPerProcessor = 1024;
+/// Bytes of the widest access to memory.
+inline constexpr int64_t kVectorBytes = 16;
+
 /// Launch configuration and tiling of one kernel.
 struct Schedule {
   /// Name of the kernel family.

@@ -20,8 +20,8 @@ using namespace mpc::tile;
 
 using arith::CmpIPredicate;
 
-/// Maximum unrolled steps, and warp size.
-static constexpr int64_t kUnrolledSteps = 8, kWarp = 32;
+/// Maximum unrolled steps.
+static constexpr int64_t kUnrolledSteps = 8;
 
 ThreadGroupLowering::ThreadGroupLowering(gpu::GPUFuncOp function, ForEachOp own)
     : own(own), team(own.getTeamAttr()),

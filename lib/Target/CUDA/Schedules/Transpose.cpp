@@ -23,7 +23,7 @@ using namespace mpc;
 using namespace mpc::cuda;
 
 namespace {
-constexpr int64_t kThreads = 256;
+constexpr int64_t kTransposeThreads = 256;
 /// Minimum extent: tiles of shorter dimensions are mostly empty.
 constexpr int64_t kShortest = 8;
 
@@ -226,7 +226,7 @@ public:
     int64_t tile = transpose.tile();
     Schedule schedule;
     schedule.parameters["tile"] = tile;
-    schedule.threads = kThreads;
+    schedule.threads = kTransposeThreads;
     schedule.blocks[0] = transpose.blocks(tile);
     return schedule;
   }

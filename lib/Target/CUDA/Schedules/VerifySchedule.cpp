@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static constexpr int64_t kMostThreads = 1024;
+static constexpr int64_t kMostBlockThreads = 1024;
 /// Maximum grid extents.
 static constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
 
@@ -39,9 +39,9 @@ LogicalResult cuda::checkSchedule(func::FuncOp kernel,
            << "kernel '" << kernel.getName() << "' has a " << exe::kScheduleAttr
            << " of family '" << given->family << "' ";
   };
-  if (given->threads < 1 || given->threads > kMostThreads)
+  if (given->threads < 1 || given->threads > kMostBlockThreads)
     return refuse() << "with " << given->threads
-                    << " threads; a block has 1 to " << kMostThreads;
+                    << " threads; a block has 1 to " << kMostBlockThreads;
   for (auto [blocks, most] : llvm::zip(given->blocks, kMostBlocks))
     if (blocks < 1 || blocks > most)
       return refuse() << "with a grid of " << blocks << " blocks; it has 1 to "

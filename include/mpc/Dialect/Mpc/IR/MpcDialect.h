@@ -73,6 +73,9 @@ bool isSingularAtZero(mlir::Operation *op, unsigned index);
 int64_t elementCount(mlir::Type type);
 int64_t elementCount(mlir::Value value);
 
+/// Returns true for tensors and scalars of a floating-point type.
+bool isFloatTensor(mlir::Value value);
+
 /// Product of `values`, saturating.
 int64_t productOf(llvm::ArrayRef<int64_t> values);
 

@@ -136,7 +136,7 @@ namespace {
 /// Errors since the last `clear`.
 struct Messages {
   explicit Messages(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
               first.empty()) {
             first = diagnostic.str();
