@@ -28,7 +28,9 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Attribute of a constant: the name of its bytes (ModelSource::external()).
+/// Attribute of a constant: the name of its bytes (ModelSource::external()); of
+/// a StableHLO module: a list of such names, "" for each argument of @main that
+/// remains one.
 static constexpr StringLiteral kExternalAttr = "mpc.external";
 
 /// Maximum nesting of brackets; the parser overflows its stack near 5,000.
@@ -119,7 +121,7 @@ static LogicalResult checkOps(ModuleOp module) {
 
 LogicalResult mpc::checkSizes(ModuleOp module) {
   // At most half of the memory, at the oracle's eight bytes per element.
-  int64_t most = detail::machineMemory() / 2 / 8;
+  int64_t most = mpc::detail::machineMemory() / 2 / 8;
   auto check = [&](Value value, Location location) -> LogicalResult {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)
@@ -200,6 +202,29 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
   return {};
 }
 
+/// Returns the external data `name` as elements of `type`. The caller of the
+/// import keeps the bytes.
+static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
+                                            StringRef name,
+                                            const ExternalBytes &external) {
+  if (!external)
+    return emitError(loc) << "has external data '" << name
+                          << "', which comes with a model in memory only";
+  Result<std::span<const std::byte>> data = external(name.str());
+  if (!data.ok())
+    return emitError(loc) << data.status().toString();
+  if (int64_t(data->size()) != byteCount(type))
+    return emitError(loc) << "external data '" << name << "' has "
+                          << data->size() << " bytes, " << type << " needs "
+                          << byteCount(type);
+  return makeConstant(
+      type,
+      UnmanagedAsmResourceBlob::allocateWithAlign(
+          ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
+          alignof(std::max_align_t)),
+      name);
+}
+
 /// Gives constants that name external data its bytes.
 static LogicalResult readExternal(ModuleOp module,
                                   const ExternalBytes &external) {
@@ -207,35 +232,42 @@ static LogicalResult readExternal(ModuleOp module,
     auto name = op->getAttrOfType<StringAttr>(kExternalAttr);
     if (!name)
       return WalkResult::advance();
-    if (!external) {
-      op.emitError() << "has external data '" << name.getValue()
-                     << "', which comes with a model in memory only";
+    FailureOr<ElementsAttr> value =
+        readExternal(op.getLoc(), cast<RankedTensorType>(op.getType()),
+                     name.getValue(), external);
+    if (failed(value))
       return WalkResult::interrupt();
-    }
-    auto type = cast<RankedTensorType>(op.getType());
-    Result<std::span<const std::byte>> data = external(name.str());
-    if (!data.ok()) {
-      op.emitError() << data.status().toString();
-      return WalkResult::interrupt();
-    }
-    if (int64_t(data->size()) != byteCount(type)) {
-      op.emitError() << "external data '" << name.getValue() << "' has "
-                     << data->size() << " bytes, " << type << " needs "
-                     << byteCount(type);
-      return WalkResult::interrupt();
-    }
     op->removeAttr(kExternalAttr);
-    // The caller keeps the bytes.
-    op.setValueAttr(
-        makeConstant(type,
-                     UnmanagedAsmResourceBlob::allocateWithAlign(
-                         ArrayRef(reinterpret_cast<const char *>(data->data()),
-                                  data->size()),
-                         alignof(std::max_align_t)),
-                     name.getValue()));
+    op.setValueAttr(*value);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+/// Replaces arguments of @main that name external data by constants.
+static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
+                                   const ExternalBytes &external) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main || names.size() != main.getNumArguments())
+    return module.emitError()
+           << kExternalAttr << " has " << names.size() << " names for "
+           << (main ? main.getNumArguments() : 0) << " arguments of @main";
+  llvm::BitVector bound(names.size());
+  OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());
+  for (auto [index, argument] : llvm::enumerate(main.getArguments())) {
+    auto name = dyn_cast<StringAttr>(names[index]);
+    if (!name || name.empty())
+      continue;
+    FailureOr<ElementsAttr> value = readExternal(
+        argument.getLoc(), cast<RankedTensorType>(argument.getType()),
+        name.getValue(), external);
+    if (failed(value))
+      return failure();
+    argument.replaceAllUsesWith(
+        ConstantOp::create(builder, argument.getLoc(), *value));
+    bound.set(index);
+  }
+  return main.eraseArguments(bound);
 }
 
 Result<Compiler::Module> mpc::importMlir(StringRef text,
@@ -266,8 +298,11 @@ Result<Compiler::Module> mpc::importMlir(StringRef text,
   if (holdsStablehlo(*module)) {
     if (failed(checkSizes(*module)) || failed(verify(*module)))
       return silent();
+    auto names = (*module)->getAttrOfType<ArrayAttr>(kExternalAttr);
     module = importStablehlo(*module);
-    return module ? Result<Compiler::Module>(std::move(module)) : silent();
+    if (!module || (names && failed(bindArguments(*module, names, external))))
+      return silent();
+    return module;
   }
   // Check ops, then sizes, then run verifiers, which may compute with sizes.
   if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||

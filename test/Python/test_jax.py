@@ -408,3 +408,41 @@ def test_wrong_losses_are_errors(classifier, tmp_path):
         mpc.Trainer(lambda p, x, y: (x * p["w"]).mean(), {"w": jax.numpy.ones(32), "n": jax.numpy.arange(3)}, x, y)
     with pytest.raises(mpc.InvalidArgument, match="cannot be made from a JAX loss"):
         mpc.Trainer(cross_entropy, parameters, x, y).export(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("policy, bound", [("float32", 1e-4), ("mixed_bfloat16", 1.0)])
+def test_constants_are_part_of_the_program(drawn, policy, bound, monkeypatch):
+    parameters, x = drawn
+    made = []
+    compile_program = mpc._function.compile
+    monkeypatch.setattr(mpc._function, "compile", lambda *a, **k: made.append(compile_program(*a, **k)) or made[-1])
+    compiled = mpc.jax.jit(network, policy=policy, static_argnums=2, constant_argnums=0)
+    for _ in range(2):
+        assert distance(compiled(parameters, x, 2), network(parameters, x, 2)) < bound
+    assert [len(function.inputs) for function in made] == [1]
+    # Other arrays are other constants.
+    other = jax.tree.map(lambda leaf: leaf + 1, parameters)
+    assert distance(compiled(other, x, 2), network(other, x, 2)) < bound
+    assert len(made) == 2
+    # Gradients take them as arguments.
+    total = jax.grad(lambda p: compiled(p, x, 2)["y"].sum())(parameters)
+    assert distance(total, jax.grad(lambda p: network(p, x, 2)["y"].sum())(parameters)) < 8 * bound
+
+
+def test_constants_by_name_and_donated_arguments(drawn):
+    parameters, x = drawn
+    compiled = mpc.jax.jit(lambda x, parameters: x @ parameters["w"], policy="float32", donate_argnums=0,
+                           constant_argnames="parameters")
+    wanted = x @ parameters["w"]
+    given = x + 0
+    np.testing.assert_allclose(compiled(given, parameters=parameters), wanted, atol=1e-5)
+    assert given.is_deleted()
+
+
+def test_constants_that_may_change_are_refused(drawn):
+    parameters, x = drawn
+    compiled = mpc.jax.jit(lambda w, x: x @ w, constant_argnums=0)
+    with pytest.raises(mpc.InvalidArgument, match="argument 0: is constant, but has a leaf that is of type ndarray"):
+        compiled(np.asarray(parameters["w"]), x)
+    with pytest.raises(mpc.InvalidArgument, match="is constant and donated"):
+        mpc.jax.jit(lambda w, x: x @ w, constant_argnums=0, donate_argnums=0)(parameters["w"], x)

@@ -71,7 +71,10 @@ public:
 
   /// A model in memory. `name` is used in messages, and its extension selects
   /// the format: ".onnx" or ".mlir". Without `external` a model with external
-  /// data is refused.
+  /// data is refused. Names of external data must identify it (a digest), since
+  /// the compile cache compares the bytes only. A StableHLO module with the
+  /// attribute `mpc.external = ["", "NAME", ...]`, one string per argument of
+  /// @main, has the data NAME in place of that argument.
   static ModelSource fromBytes(std::string name, SourceBytes bytes,
                                ExternalDataReader external = {});
 

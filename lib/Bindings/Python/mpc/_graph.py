@@ -7,7 +7,6 @@ Sizes are those of a call: a graph with symbolic sizes is propagated again for e
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 import math
@@ -25,6 +24,7 @@ from . import _mpc
 from ._aten import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Value, dense_order
 from ._aten.builder import number
 from ._function import release_at_exit
+from ._source import digest
 
 HOST = torch.device("cpu")
 # Arguments about storage, which mpc determines itself.
@@ -57,9 +57,7 @@ def bytes_of(tensor: torch.Tensor) -> Any:
 
 def digest_of(tensor: torch.Tensor) -> str:
     """A name for the elements of a row-major tensor in host memory."""
-    digest = hashlib.sha256(str(tensor.dtype).encode())
-    digest.update(bytes_of(tensor))
-    return digest.hexdigest()[:32]
+    return digest(str(tensor.dtype), bytes_of(tensor))
 
 
 def external(b: Builder, name: str, kind: Type) -> Value:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,13 @@ from typing import Any
 
 from . import _mpc
 from ._errors import InvalidArgument
+
+
+def digest(kind: str, data: Any) -> str:
+    """A name for the elements of a row-major array of type `kind`."""
+    made = hashlib.sha256(kind.encode())
+    made.update(data)
+    return made.hexdigest()[:32]
 
 
 def exported(model: Any, example: Sequence[Any], named: Mapping[str, Any], dynamic_shapes: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from . import _function, _mpc
 from ._errors import InvalidArgument
 from ._policy import PolicyLike, as_policy
+from ._source import digest
 
 # ===----------------------------------------------------------------------=== #
 # Programs of flat lists of arrays
@@ -46,31 +48,55 @@ _results = _Results()
 
 
 class _Program:
-    """A function of a flat list of arrays, traced for one set of types and compiled at its first call."""
+    """A function of a flat list of arrays, traced for one set of types and compiled at its first call.
+
+    `constants`, by index, are part of the compiled program, which is compiled anew for other arrays.
+    """
 
     def __init__(self, function: Callable[..., Any], types: Sequence[Any], donated: Sequence[int],
-                 options: dict[str, Any]):
+                 options: dict[str, Any], constants: Sequence[int] = ()):
         # The results' leaves are known only after tracing.
         traced = jax.jit(function, keep_unused=True, donate_argnums=tuple(donated)).trace(*types)
         self.results = list(jax.tree.leaves(traced.out_info))
-        self._types, self._options = types, options
-        self._source = _mpc.source_bytes(f"{getattr(function, '__name__', 'function')}.mlir",
-                                         traced.lower().as_text().encode())
-        self._donated = {f"arg{i}" for i in donated}
-        self._numbers = list(donated)
-        self._made: _mpc.Function | None = None
+        self._options = options
+        self._name = f"{getattr(function, '__name__', 'function')}.mlir"
+        self._text = traced.lower().as_text()
+        self._constants = list(constants)
+        self._inputs = [i for i in range(len(types)) if i not in self._constants]
+        self._numbers = [self._inputs.index(i) for i in donated]
+        self._made: tuple[list[Any], _mpc.Function] | None = None
         _function.release_at_exit(self)
 
     def _release(self) -> None:
         """Frees compiled code; a later call would compile again."""
         self._made = None
 
-    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
-        if self._made is None:
+    def _source(self, constants: Sequence[Any]) -> _mpc.ModelSource:
+        if not constants:
+            return _mpc.source_bytes(self._name, self._text.encode())
+        arrays = [np.ascontiguousarray(array) for array in constants]
+        digests = [digest(str(array.dtype), array.reshape(-1).view(np.uint8)) for array in arrays]
+        names = [""] * (len(self._inputs) + len(constants))
+        for i, name in zip(self._constants, digests):
+            names[i] = name
+        head, rest = self._text.split(" attributes {", 1)
+        text = f"{head} attributes {{mpc.external = {json.dumps(names)}, {rest}"
+        return _mpc.source_bytes(self._name, text.encode(), dict(zip(digests, arrays)))
+
+    def _compiled(self, leaves: Sequence[Any]) -> _mpc.Function:
+        constants = [leaves[i] for i in self._constants]
+        made = self._made
+        if made is None or any(array is not known for array, known in zip(constants, made[0])):
             device = self._options.get("device") or _function.device_of(leaves)
-            self._made = _function.compile(self._source, **{**self._options, "device": device})._made
-        if not self._donated:
-            results = self._made(*leaves)
+            found = _function.compile(self._source(constants), **{**self._options, "device": device})
+            made = self._made = constants, found._made
+        return made[1]
+
+    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+        function = self._compiled(leaves)
+        leaves = [leaves[i] for i in self._inputs]
+        if not self._numbers:
+            results = function(*leaves)
             return list(results) if isinstance(results, tuple) else [results]
         given, unique = list(leaves), set()
         for i in self._numbers:
@@ -85,7 +111,7 @@ class _Program:
             # Otherwise a NumPy view, an export or a pending JAX computation still reads it.
             if result.is_unique:
                 unique.add(f"arg{i}")
-        results = self._made.call_in_place(unique, *given)
+        results = function.call_in_place(unique, *given)
         for i in self._numbers:
             if not leaves[i].is_deleted():
                 leaves[i].delete()
@@ -123,9 +149,9 @@ class _Differentiable:
     """
 
     def __init__(self, function: Callable[..., list[Any]], types: Sequence[Any], donated: Sequence[int],
-                 options: dict[str, Any]):
+                 options: dict[str, Any], constants: Sequence[int]):
         self._function, self._types, self._options = function, types, options
-        self._plain = _Program(function, types, donated, options)
+        self._plain = _Program(function, types, donated, options, constants)
         self._pair: tuple[_Program, _Program] | None = None
         self._kept: Any = None
         self.call = jax.custom_vjp(self._primal)
@@ -258,7 +284,8 @@ class _Flat:
 
 def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, static_argnums: int | Sequence[int] = (),
         static_argnames: str | Iterable[str] = (), donate_argnums: int | Sequence[int] = (),
-        donate_argnames: str | Iterable[str] = (), **options: Any) -> Callable[..., Any]:
+        donate_argnames: str | Iterable[str] = (), constant_argnums: int | Sequence[int] = (),
+        constant_argnames: str | Iterable[str] = (), **options: Any) -> Callable[..., Any]:
     """Compiles `function` with mpc, tracing it by JAX for each new set of shapes and static values.
 
     Takes and returns trees of arrays as `jax.jit` does. Arguments of `static_argnums` and
@@ -273,10 +300,16 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
     function with donated arguments, they are overwritten in place when a result has their type and nobody
     else reads their memory; others are copied, since JAX may share their memory with NumPy.
 
+    Arrays of `constant_argnums` and `constant_argnames`, `jax.Array`s alone, are constants of the compiled
+    program: weights of inference are packed and rounded once, not in every call. A call with other arrays
+    compiles anew and frees the program of those before. Gradients take them as arguments.
+
     Compiles and runs release the GIL; thread-safe.
     """
     static = _Chosen(function, static_argnums, static_argnames)
     donated = _Chosen(function, donate_argnums, donate_argnames)
+    constant = _Chosen(function, constant_argnums, constant_argnames)
+    has_constants = bool(constant_argnames) or constant_argnums != ()
     options["policy"] = as_policy(policy)
     compiled: dict[Any, tuple[_Differentiable, _Flat]] = {}
 
@@ -284,11 +317,27 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
              flat: _Flat) -> tuple[_Differentiable, _Flat]:
         counts = [len(jax.tree.leaves(arguments[i])) for i in places]
         counts += [len(jax.tree.leaves(named[name])) for name in sorted(named)]
-        given = [i in donated.numbers(len(arguments)) for i in places]
-        given += [bool(donated.names([name])) for name in sorted(named)]
-        offered = [n for k, is_given in enumerate(given) if is_given
-                   for n in range(sum(counts[:k]), sum(counts[:k + 1]))]
-        return _Differentiable(flat, [_like(leaf) for leaf in leaves], offered, options), flat
+
+        def leaves_of(chosen: _Chosen) -> list[int]:
+            given = [i in chosen.numbers(len(arguments)) for i in places]
+            given += [bool(chosen.names([name])) for name in sorted(named)]
+            return [n for k, is_given in enumerate(given) if is_given
+                    for n in range(sum(counts[:k]), sum(counts[:k + 1]))]
+
+        constants, offered = leaves_of(constant), leaves_of(donated)
+        if both := set(constants).intersection(offered):
+            raise InvalidArgument(flat.__name__, f"leaf {min(both)} of its arguments is constant and donated; choose one")
+        return _Differentiable(flat, [_like(leaf) for leaf in leaves], offered, options, constants), flat
+
+    def check_constants(arguments: Sequence[Any], named: dict[str, Any]) -> None:
+        given = [(f"argument {i}", arguments[i]) for i in sorted(constant.numbers(len(arguments)))]
+        given += [(f"argument '{name}'", named[name]) for name in constant.names(named)]
+        for what, value in given:
+            for leaf in jax.tree.leaves(value):
+                if not isinstance(leaf, jax.Array) or _is_key(leaf):
+                    kind = "a PRNG key" if isinstance(leaf, jax.Array) else f"of type {type(leaf).__name__}"
+                    raise InvalidArgument(what, f"is constant, but has a leaf that is {kind}; give jax.Array, which "
+                                          "does not change, or make it static")
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -296,6 +345,8 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
         fixed = tuple((i, arguments[i]) for i in sorted(numbers))
         fixed_names = {name: named.pop(name) for name in static.names(named)}
         places = [i for i in range(len(arguments)) if i not in numbers]
+        if has_constants:
+            check_constants(arguments, named)
         leaves, tree = jax.tree.flatten(([arguments[i] for i in places], named))
         leaves = [_leaf(leaf) for leaf in leaves]
         kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
