@@ -12,13 +12,16 @@
 #include "mpc/Support/ScopedTempFolder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
+#include <string_view>
+#include <vector>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -136,32 +139,51 @@ static std::string checkShape(const std::string &text) {
   return {};
 }
 
-/// Copies a model on standard input ("-") or in a named pipe to a temporary
-/// file, whose extension tells its format, and replaces `path` by its path.
+/// Copies a model on standard input ("-") or in a shell's pipe, <(COMMAND), to
+/// a temporary file, whose extension tells its format, and replaces `path` by
+/// its path. Opening a named pipe would wait for its writer.
 static std::string readStream(std::string &path) {
+  namespace fs = std::filesystem;
   std::error_code error;
   bool isInput = path == "-" || path == "/dev/stdin";
-  if (!isInput && !std::filesystem::is_fifo(path, error))
+  if (!isInput && !fs::is_fifo(path, error))
     return path.empty() ? "is empty" : "";
-  static ScopedTempFolder folder("mpc-stdin");
+  std::string name = isInput ? "standard input" : path;
+  if (!isInput && !fs::read_symlink(path, error).string().starts_with("pipe:"))
+    return path + " is a named pipe; give a file, or - with < " + path;
   std::ifstream pipe;
   if (!isInput)
     pipe.open(path, std::ios::binary);
-  std::string bytes(std::istreambuf_iterator<char>(isInput ? std::cin : pipe),
-                    {});
-  if (bytes.empty())
-    return (isInput ? "standard input" : path) +
-           " is empty; pipe a model into it";
-  // Text starts with a printable character, protobuf with a field's tag.
-  auto first = static_cast<unsigned char>(bytes.front());
-  bool isText = first >= ' ' || std::isspace(first);
-  path = folder.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
-                     : isText                      ? "stdin.mlir"
-                                                   : "stdin.onnx");
-  Status status = folder.ok() ? writeWholeFile(path, {bytes})
-                              : Status(StatusCode::Unavailable, "-",
-                                       "no temporary folder can be made");
-  return status.ok() ? std::string() : status.toString();
+  std::istream &from = isInput ? std::cin : pipe;
+  static ScopedTempFolder folder("mpc-stdin");
+  if (!folder.ok())
+    return "no temporary folder can be made";
+  std::ofstream file;
+  // As protobuf limits its messages.
+  constexpr int64_t kMostBytes = int64_t(1) << 31;
+  int64_t size = 0;
+  std::vector<char> chunk(size_t(1) << 20);
+  while (from.read(chunk.data(), chunk.size()), from.gcount() > 0) {
+    std::string_view bytes(chunk.data(), size_t(from.gcount()));
+    if (size == 0) {
+      // Text starts with a printable character, protobuf with a field's tag.
+      auto first = static_cast<unsigned char>(bytes.front());
+      bool isText = first >= ' ' || std::isspace(first);
+      path = folder.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
+                         : isText                      ? "stdin.mlir"
+                                                       : "stdin.onnx");
+      file.open(path, std::ios::binary);
+    }
+    size += from.gcount();
+    if (size > kMostBytes)
+      return name + " has more than 2 GiB; write the model to a file";
+    if (!file.write(bytes.data(), bytes.size()))
+      return path + " cannot be written: " + std::strerror(errno);
+  }
+  if (size == 0)
+    return name + " is empty; pipe a model into it";
+  file.close();
+  return file ? "" : path + " cannot be written: " + std::strerror(errno);
 }
 
 CLI::Option *tool::addList(CLI::App &command, const std::string &flags,
