@@ -4,18 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LlvmTool.h"
+
 #include "mpc/InitAllDialects.h"
 #include "mpc/InitAllPasses.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/raw_ostream.h"
+
+static constexpr char kName[] = "mpc-opt";
 
 int main(int argc, char **argv) {
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "mpc-opt " MPC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
-  });
+  mpc::startLlvmTool<kName>();
   mlir::DialectRegistry registry;
   mpc::registerAllDialects(registry);
   mpc::registerAllPasses();

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../mpc-opt/LlvmTool.h"
+
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
@@ -25,7 +27,6 @@
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -156,10 +157,10 @@ static LogicalResult printCuda(Operation *op, StringRef target,
   return success();
 }
 
+static constexpr char kName[] = "mpc-translate";
+
 int main(int argc, char **argv) {
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "mpc-translate " MPC_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
-  });
+  mpc::startLlvmTool<kName>();
   Flags flags;
   TranslateFromMLIRRegistration toCuda(
       "mpc-to-cuda", "print kernels as CUDA C++ in terms of the prelude",
