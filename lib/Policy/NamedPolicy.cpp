@@ -19,3 +19,14 @@ NamedPolicy::NamedPolicy(std::string nameOrPath) {
   result->policy = llvm::cantFail(std::move(policy));
   read = std::move(result);
 }
+
+llvm::Expected<Policy>
+NamedPolicy::with(llvm::ArrayRef<std::string> overrides) const {
+  if (!error().empty())
+    return llvm::createStringError(error());
+  Policy policy = read->policy;
+  for (const std::string &text : overrides)
+    if (llvm::Error error = policy.addOverride(text))
+      return std::move(error);
+  return policy;
+}

@@ -6,6 +6,7 @@
 
 #include "Commands.h"
 #include "Inputs.h"
+#include "Lint.h"
 
 #include "JIT/Compiler.h"
 
@@ -80,6 +81,9 @@ int tool::dumpCommand(const DumpArguments &options) {
                          "is a training stage; add --training step"));
     return kBadUsage;
   }
+  // Stages before the precision stage do not read it.
+  if (Result<Policy> policy = loadPolicy(*compile); !policy.ok())
+    return reporter.fail(policy.status());
   if (Status status = passInputShapes(options.common, *compile); !status.ok())
     return reporter.fail(status);
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*compile);

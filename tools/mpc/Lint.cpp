@@ -11,21 +11,19 @@
 #include "InstrumentOps.h"
 
 #include "mpc/Analysis/Lint.h"
+#include "mpc/Policy/NamedPolicy.h"
 
 using namespace mpc;
 using namespace mpc::tool;
 
 Result<Policy> tool::loadPolicy(const CompileOptions &options) {
-  auto failure = [&](llvm::Error error) {
-    return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
-                  llvm::toString(std::move(error)));
-  };
-  llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy)
-    return failure(policy.takeError());
+  std::vector<std::string> overrides;
   for (const auto &[key, type] : options.sets)
-    if (llvm::Error error = policy->addOverride(key + "=" + type))
-      return failure(std::move(error));
+    overrides.push_back(key + "=" + type);
+  llvm::Expected<Policy> policy = NamedPolicy(options.policy).with(overrides);
+  if (!policy)
+    return Status(StatusCode::InvalidArgument, "--policy",
+                  llvm::toString(policy.takeError()));
   return std::move(*policy);
 }
 

@@ -26,6 +26,10 @@ public:
   /// Why the policy cannot be read; empty if it was read.
   const std::string &error() const { return read->error; }
 
+  /// Returns the policy with overrides ("KEY=TYPE"), or what is wrong with it
+  /// or them.
+  llvm::Expected<Policy> with(llvm::ArrayRef<std::string> overrides) const;
+
   const Policy &operator*() const { return read->policy; }
   const Policy *operator->() const { return &read->policy; }
 

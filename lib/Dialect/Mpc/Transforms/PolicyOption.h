@@ -43,19 +43,14 @@ namespace mpc {
 
 /// Returns a pass's policy with the overrides `sets` ("KEY=TYPE") of its
 /// options. Emits an error without location if it could not be read.
-template <typename Sets>
-mlir::FailureOr<Policy> policyWith(const NamedPolicy &named, const Sets &sets,
-                                   mlir::MLIRContext *context) {
-  auto fail = [&](const std::string &message) -> mlir::LogicalResult {
-    return mlir::emitError(mlir::UnknownLoc::get(context), message);
-  };
-  if (!named.error().empty())
-    return fail(named.error());
-  Policy policy = *named;
-  for (const std::string &set : sets)
-    if (llvm::Error error = policy.addOverride(set))
-      return fail(llvm::toString(std::move(error)));
-  return policy;
+inline mlir::FailureOr<Policy> policyWith(const NamedPolicy &named,
+                                          llvm::ArrayRef<std::string> sets,
+                                          mlir::MLIRContext *context) {
+  llvm::Expected<Policy> policy = named.with(sets);
+  if (policy)
+    return std::move(*policy);
+  return mlir::emitError(mlir::UnknownLoc::get(context),
+                         llvm::toString(policy.takeError()));
 }
 
 } // namespace mpc
