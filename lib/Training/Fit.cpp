@@ -336,7 +336,7 @@ Status FitLoop::endEpoch() {
   report.train = epoch.train;
   if (options.onEpoch)
     options.onEpoch(epoch);
-  position.epochs.push_back(std::move(epoch));
+  position.epochs.push_back(epoch);
   ++position.epoch;
   position.stepInEpoch = 0;
   position.epochTotals = position.interval = {};

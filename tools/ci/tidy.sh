@@ -14,6 +14,7 @@ if [ ! -f "$build/compile_commands.json" ]; then
   echo "tidy: no $build/compile_commands.json, nothing checked"
   exit 0
 fi
+tools/ci/unity_commands.py "$build"
 base=${1:-HEAD}
 if [ $# -eq 0 ] && git diff --quiet HEAD && git rev-parse -q --verify HEAD~3 > /dev/null; then
   base=HEAD~3
@@ -30,7 +31,7 @@ for ((i = 0; i < ${#files[@]}; i += step)); do
     break
   fi
   printf '%s\0' "${files[@]:i:step}" |
-    xargs -0 -P "$step" -n 1 clang-tidy-22 -p "$build" --quiet 2> /dev/null || status=1
+    xargs -0 -P "$step" -n 1 clang-tidy-22 -p "$build/tidy" --quiet 2> /dev/null || status=1
 done
 echo "tidy: $((${#files[@]} - left)) of ${#files[@]} files that changed since $base"
 exit $status
