@@ -267,6 +267,21 @@ static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
         ConstantOp::create(builder, argument.getLoc(), *value));
     bound.set(index);
   }
+  // Results that replace arguments count those that remain.
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    auto alias =
+        main.getResultAttrOfType<IntegerAttr>(i, MpcDialect::kAliasAttr);
+    if (!alias)
+      continue;
+    auto argument = unsigned(alias.getInt());
+    main.removeResultAttr(i, builder.getStringAttr(MpcDialect::kAliasAttr));
+    if (bound.test(argument))
+      continue;
+    int64_t before = llvm::count_if(
+        bound.set_bits(), [&](unsigned bit) { return bit < argument; });
+    main.setResultAttr(i, MpcDialect::kAliasAttr,
+                       builder.getI64IntegerAttr(argument - before));
+  }
   return main.eraseArguments(bound);
 }
 

@@ -273,12 +273,25 @@ void OutputError::widen(const ErrorMeasures &margin) {
   ok = isWithinTolerance();
 }
 
+/// Upper bound for the ratio of the rms of n errors to the deviation estimated
+/// from kErrorSamples - 2 such samples (of kErrorSamples one is dropped, which
+/// costs about another), exceeded once in a million times: its square has an F
+/// distribution (approximation by E. Paulson, Annals of Mathematical Statistics
+/// 13, 1942).
+static double sampledFactor(double n) {
+  constexpr double z = 4.75;
+  double own = 2 / (9 * n), other = own / (kErrorSamples - 2);
+  // Solves ((1 - other) x - (1 - own))^2 = z^2 (other x^2 + own), x^3 = F.
+  double a = (1 - other) * (1 - other) - z * z * other,
+         b = (1 - other) * (1 - own), c = (1 - own) * (1 - own) - z * z * own;
+  double root = a > 0 ? (b + std::sqrt(b * b - a * c)) / a : kInfinity;
+  return std::clamp(std::pow(root, 1.5), 2.0, kOneSampleFactor);
+}
+
 void mpc::reference::widenTolerance(OutputError &error,
                                     const ErrorMeasures &sampled,
                                     int64_t longestReduction) {
-  // The rms of n normal variables varies by 1 / sqrt(2n) around 1.
-  double factor =
-      std::max(2.0, 1 + 4.9 / std::sqrt(2 * std::max(error.effective, 1.0)));
+  double factor = sampledFactor(std::max(error.effective, 1.0));
   double order = orderTolerance(longestReduction);
   error.tolerance =
       std::max(error.tolerance, factor * sampled.normwise + order);

@@ -9,6 +9,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -110,8 +111,10 @@ static bool holdsIntegers(const Tensor &tensor) {
 }
 
 TermMagnitudes::TermMagnitudes(func::FuncOp function,
-                               ArrayRef<Tensor> arguments, Sink sink)
-    : function(function), sink(std::move(sink)) {
+                               ArrayRef<Tensor> arguments, Sink sink,
+                               bool absoluteSigmoids)
+    : function(function), sink(std::move(sink)),
+      absoluteSigmoids(absoluteSigmoids) {
   Block &body = function.getBody().front();
   SmallVector<Value> pending(body.getTerminator()->getOperands());
   if (this->sink)
@@ -265,6 +268,9 @@ LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
   }
   for (auto [magnitude, result] : llvm::zip_equal(magnitudes, results))
     coverValue(magnitude, result);
+  if (absoluteSigmoids && isa<SigmoidOp>(op))
+    for (double &magnitude : magnitudes.front().floats())
+      magnitude = std::max(magnitude, 0.5);
   return success();
 }
 
@@ -511,17 +517,29 @@ FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
   return results;
 }
 
-double mpc::reference::smallestNormal(func::FuncOp function) {
-  auto smallest = [](FloatType type) {
-    return llvm::APFloat::getSmallestNormalized(type.getFloatSemantics())
-        .convertToDouble();
-  };
-  double largest = smallest(Float32Type::get(function.getContext()));
+/// Returns the largest `of` among f32 and the float types of at least 16 bits
+/// in `function`.
+static double largestOfTypes(func::FuncOp function,
+                             llvm::function_ref<double(FloatType)> of) {
+  double largest = of(Float32Type::get(function.getContext()));
   function.walk([&](Operation *op) {
     for (Type type : op->getResultTypes())
       if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
           element && element.getWidth() >= 16)
-        largest = std::max(largest, smallest(element));
+        largest = std::max(largest, of(element));
   });
   return largest;
+}
+
+double mpc::reference::smallestNormal(func::FuncOp function) {
+  return largestOfTypes(function, [](FloatType type) {
+    return llvm::APFloat::getSmallestNormalized(type.getFloatSemantics())
+        .convertToDouble();
+  });
+}
+
+double mpc::reference::unitRoundoff(func::FuncOp function) {
+  return largestOfTypes(function, [](FloatType type) {
+    return std::ldexp(1.0, -int(type.getFPMantissaWidth()));
+  });
 }

@@ -446,3 +446,44 @@ def test_constants_that_may_change_are_refused(drawn):
         compiled(np.asarray(parameters["w"]), x)
     with pytest.raises(mpc.InvalidArgument, match="is constant and donated"):
         mpc.jax.jit(lambda w, x: x @ w, constant_argnums=0, donate_argnums=0)(parameters["w"], x)
+    w, x = parameters["w"], jax.numpy.asarray(x)
+    compiled = mpc.jax.jit(lambda w, x: x @ w, constant_argnums=0)
+    compiled(w + 0, x)
+    with pytest.raises(mpc.InvalidArgument, match="argument 0: is constant and was deleted"):
+        w.delete()
+        compiled(w, x)
+    with pytest.raises(mpc.InvalidArgument, match="constant_argnames: has 'weights', which is no argument"):
+        mpc.jax.jit(lambda w, x: x @ w, constant_argnames="weights")
+    with pytest.raises(mpc.InvalidArgument, match="constant_argnums: has 7, but the function has 2"):
+        mpc.jax.jit(lambda w, x: x @ w, constant_argnums=7)
+
+
+def test_constants_before_donated_arguments(drawn):
+    parameters, x = drawn
+    step = mpc.jax.jit(lambda p, cache, t: (cache.at[0].set(t), (cache @ p["w"]).sum()), policy="float32",
+                       constant_argnums=0, donate_argnums=1)
+    cache = x
+    for t in range(3):
+        wanted = (cache @ parameters["w"]).sum(), np.asarray(cache)[1:]
+        cache, total = step(parameters, cache + 0 if t == 0 else cache, jax.numpy.float32(t))
+        np.testing.assert_allclose(total, wanted[0], atol=1e-4)
+        np.testing.assert_array_equal(cache[0], t)
+        np.testing.assert_array_equal(cache[1:], wanted[1])
+
+
+def test_constants_inside_of_traces_compile_once(drawn, monkeypatch):
+    parameters, x = drawn
+    made = []
+    compile_program = mpc._function.compile
+    monkeypatch.setattr(mpc._function, "compile", lambda *a, **k: made.append(0) or compile_program(*a, **k))
+    compiled = mpc.jax.jit(lambda p, x: x @ p["w"], policy="float32", constant_argnums=0)
+    outer = jax.jit(lambda x: compiled(parameters, x))
+    for _ in range(3):
+        np.testing.assert_allclose(outer(x), x @ parameters["w"], atol=1e-4)
+    assert len(made) == 1
+
+
+def test_static_values_of_other_types_are_traced_anew():
+    compiled = mpc.jax.jit(lambda x, s: x * s if isinstance(s, bool) else x / s, policy="float32", static_argnums=1)
+    x = jax.numpy.array([3])
+    assert [compiled(x, s).dtype for s in (True, 1.0)] == [jax.numpy.int32, jax.numpy.float32]

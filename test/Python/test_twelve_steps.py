@@ -87,6 +87,27 @@ def test_a_batch_of_one_opens_the_batch_too(tagger):
         fast(tokens(3, 8)[0])
 
 
+class Scaled(torch.nn.Module):
+    def forward(self, x, scale=1.0, flag=False, **more):
+        y = x * scale + sum(more.values())
+        return -y if flag else y
+
+
+def test_arguments_by_position_and_by_name():
+    x = torch.ones(3, 4)
+    scaled = mpc.compile(Scaled(), x, 2.0, policy="float32")
+    for found in (scaled(x, 2.0), scaled(x, scale=2.0), scaled(x=x, scale=2.0), scaled(x)):
+        assert torch.equal(torch.as_tensor(found), 2 * x)
+    with pytest.raises(mpc.InvalidArgument, match="was compiled for scale=2.0, not 3.0; compile it again"):
+        scaled(x, scale=3.0)
+    with pytest.raises(mpc.InvalidArgument, match="3 and 0 of another structure are given; compile it again"):
+        scaled(x, flag=True)
+    more = mpc.compile(Scaled(), x, offset=x, policy="float32")
+    assert torch.equal(torch.as_tensor(more(x, offset=3 * x)), 4 * x)
+    with pytest.raises(mpc.InvalidArgument, match="batch: is a Tensor, but an option of mpc.compile"):
+        mpc.compile(Scaled(), x, batch=x)
+
+
 def test_check_and_override(tagger):
     # 6 and 7.
     ids, mask = tokens(4, 12)

@@ -115,8 +115,11 @@ private:
   std::vector<Buffer> inputs;
   std::vector<reference::Tensor> inputTensors;
   std::vector<reference::Tensor> reference, declared, actual;
-  /// Magnitudes of the terms of each output's elements.
-  llvm::SmallVector<reference::Tensor> magnitudes;
+  /// Magnitudes of the terms of each output's elements, and of another
+  /// system's.
+  llvm::SmallVector<reference::Tensor> magnitudes, expectedMagnitudes;
+  /// The largest unit roundoff of the model's types.
+  double roundoff = 0;
   /// Results with the original weights in float64; empty unless the policy
   /// quantizes weights.
   std::vector<reference::Tensor> ownWeights;
@@ -393,12 +396,19 @@ Status ModelCheck::interpretModel() {
   ObservedGraph imported{Compiler::entry(*predictor), {}};
   imported.values.addArguments(imported.function, inputTensors);
   reference::TermMagnitudes terms(imported.function, inputTensors);
+  std::optional<reference::TermMagnitudes> otherTerms;
+  if (!arguments.expected.empty())
+    otherTerms.emplace(imported.function, inputTensors,
+                       reference::TermMagnitudes::Sink(),
+                       /*absoluteSigmoids=*/true);
   OpObserver digest = imported.values.observer();
   if (Status status =
           oracle(*predictor, reference::Rounding::Float64, reference,
                  [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
                    digest(op, results);
                    terms.observe(op, results);
+                   if (otherTerms)
+                     otherTerms->observe(op, results);
                  });
       !status.ok())
     return status;
@@ -416,12 +426,17 @@ Status ModelCheck::interpretModel() {
   narrowsWeights = compiler->pipelineOptions().policy->narrowsWeights();
   mlir::func::FuncOp typed = Compiler::entry(*module);
   rounded = reference::resultsWithRounding(typed);
-  mlir::FailureOr<llvm::SmallVector<Tensor>> found =
-      terms.results(reference::smallestNormal(typed));
-  if (mlir::failed(found))
+  roundoff = reference::unitRoundoff(typed);
+  double least = reference::smallestNormal(typed);
+  mlir::FailureOr<llvm::SmallVector<Tensor>> found = terms.results(least),
+                                             others = found;
+  if (otherTerms)
+    others = otherTerms->results(least);
+  if (mlir::failed(found) || mlir::failed(others))
     return Status(StatusCode::Internal, arguments.common.model,
                   "has an op whose error the oracle cannot analyse");
   magnitudes = std::move(*found);
+  expectedMagnitudes = std::move(*others);
   if (Status status = predict(imported); !status.ok())
     return status;
   return narrowReference();
@@ -581,7 +596,7 @@ Status ModelCheck::explainErrors() {
   if (!isByChance)
     return {};
   Result<std::vector<reference::ErrorMeasures>> deviations = sampleErrors(
-      inputTensors, arguments.common.seed, magnitudes,
+      inputTensors, arguments.common.seed, roundoff, magnitudes,
       [&](reference::Rounding rounding, std::vector<Tensor> &results) {
         return oracle(*predictor, rounding, results);
       });
@@ -665,7 +680,7 @@ Status ModelCheck::compareExpected(Json &document, bool &ok) {
         element += rounded - exact;
     OutputError error =
         reference::compareOutput(actual[i], wanted, predicted, longestReduction,
-                                 exactIntegers(i), &magnitudes[i]);
+                                 exactIntegers(i), &expectedMagnitudes[i]);
     // The file has the same truth as the oracle, so the oracle's tolerance
     // applies; one derived from the file would widen with its errors. The file
     // does not include the policy's weight rounding.

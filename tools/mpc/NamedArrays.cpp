@@ -183,7 +183,8 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
       problems.emplace_back(
           StatusCode::InvalidArgument, "input '" + values[i].name + "'",
           "has no array; add " + values[i].type.toString() +
-              " with that name or as '" + prefix + std::to_string(i) + "'" +
+              " with that name or as '" + prefix + std::to_string(i) +
+              (arrays.empty() ? "' to a file of --input" : "'") +
               describeOthers(arrays, values, prefix));
       continue;
     }

@@ -64,6 +64,7 @@ int Reporter::fail(const Status &status) {
 }
 
 int Reporter::fail(const std::vector<Status> &problems) {
+  pendingNotes.clear();
   if (beforeOutput)
     beforeOutput();
   Json errors = Json::array();
@@ -111,18 +112,25 @@ int Reporter::fail(const std::vector<Status> &problems) {
 
 void Reporter::noteOnce(const std::string &topic, const std::string &text) {
   if (notedTopics.insert(topic).second)
+    pendingNotes.push_back(text);
+}
+
+void Reporter::printPending() {
+  for (const std::string &text : std::exchange(pendingNotes, {}))
     note(text);
 }
 
 void Reporter::note(const std::string &text) {
   if (quiet)
     return;
+  printPending();
   if (beforeOutput)
     beforeOutput();
   printMessage("note", "", text);
 }
 
 void Reporter::print(const std::string &text) {
+  printPending();
   if (json || rank != 0)
     return;
   if (beforeOutput)
@@ -135,12 +143,15 @@ void Reporter::line(const std::string &text) { print(printable(text)); }
 void Reporter::lines(const std::string &text) { print(printableLines(text)); }
 
 void Reporter::document(const Json &document) {
+  printPending();
   if (!json || rank != 0)
     return;
   std::fprintf(stdout, "%s\n", jsonText(document).c_str());
 }
 
 int Reporter::finish(int code) {
+  if (code == kDone)
+    printPending();
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     printMessage("error", "standard output", "cannot be written");
     return code == kDone ? kBadInput : code;

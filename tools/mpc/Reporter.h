@@ -54,7 +54,8 @@ public:
 
   /// Prints a note about an automatic choice to stderr, unless quiet.
   void note(const std::string &text);
-  /// The same, but only the first time for `topic`.
+  /// The same, but only the first time for `topic`, and before the next output:
+  /// not if the command fails first.
   void noteOnce(const std::string &topic, const std::string &text);
   /// Prints a line of text; nothing with --json. Line feeds are escaped, since
   /// names may contain them.
@@ -74,12 +75,14 @@ public:
 
 private:
   void print(const std::string &text);
+  void printPending();
 
   bool json;
   bool quiet;
   int rank = 0;
   std::vector<Diagnostic> heardErrors, heardWarnings;
   std::set<std::string> notedTopics;
+  std::vector<std::string> pendingNotes;
   std::function<void()> beforeOutput;
 };
 

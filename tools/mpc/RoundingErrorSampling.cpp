@@ -20,13 +20,15 @@ using namespace mpc::tool;
 using mpc::reference::Rounding;
 using mpc::reference::Tensor;
 
-/// Odd, so that the median is a sample.
-static constexpr int kSamples = 9;
+static constexpr int kSamples = mpc::reference::kErrorSamples;
 
 /// Perturbs every float by more than its last bits, which a sum with a larger
-/// number would round away.
-static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
-  std::uniform_real_distribution<double> part(-0x1p-12, 0x1p-12);
+/// number would round away, and by more than the roundings of `roundoff`, which
+/// are then others in every sample.
+static void nudge(std::vector<Tensor> &inputs, double roundoff,
+                  std::mt19937_64 &generator) {
+  double most = std::max(0x1p-12, 2 * roundoff);
+  std::uniform_real_distribution<double> part(-most, most);
   for (Tensor &input : inputs)
     if (input.getType().getElementType().isF32())
       for (double &value : input.floats())
@@ -37,18 +39,23 @@ static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
 /// Returns the standard deviation of errors, given relative root mean squares
 /// of `count` elements each.
 static double deviationOf(std::vector<double> &samples, int64_t count) {
-  // Median instead of mean: in a sample a step function of the model may fall
-  // on the other side.
-  std::nth_element(samples.begin(), samples.begin() + kSamples / 2,
-                   samples.end());
-  // Approximate median of the root mean square of normal numbers.
-  return samples[kSamples / 2] /
-         (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
+  // Without the largest: in a sample a step function of the model may fall on
+  // the other side.
+  llvm::sort(samples);
+  double squares = 0;
+  for (double sample : llvm::ArrayRef(samples).drop_back())
+    squares += sample * sample;
+  // The largest of nine squares of a normal number takes 0.41 of their mean
+  // with it, and inversely less of those of more numbers.
+  return std::sqrt(
+      squares / (kSamples - 1) /
+      (1 - 0.41 / static_cast<double>(std::max<int64_t>(count, 1))));
 }
 
 Result<std::vector<reference::ErrorMeasures>>
 mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
-                        llvm::ArrayRef<Tensor> magnitudes, RunMode runMode) {
+                        double roundoff, llvm::ArrayRef<Tensor> magnitudes,
+                        RunMode runMode) {
   constexpr Rounding kOrders[] = {Rounding::Declared,
                                   Rounding::DeclaredBackwards};
   const std::vector<Tensor> original = inputs;
@@ -64,7 +71,7 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
   std::vector<int64_t> sizes;
   for (int sample = 0; sample < kSamples; ++sample) {
     inputs = original;
-    nudge(inputs, generator);
+    nudge(inputs, roundoff, generator);
     std::vector<Tensor> float64;
     if (Status status = runMode(Rounding::Float64, float64); !status.ok())
       return status;

@@ -128,6 +128,9 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           bool fatalIntegers,
                           const Tensor *magnitudes = nullptr);
 
+/// Number of samples from which widenTolerance()'s deviations are estimated.
+inline constexpr int kErrorSamples = 9;
+
 /// Widens the tolerances of a float output to the one-in-a-million quantile for
 /// normally distributed element errors, and updates `ok`. The rms measures in
 /// `sampled` are standard deviations, the largest one is that of all samples.

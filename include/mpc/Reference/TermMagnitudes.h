@@ -51,9 +51,11 @@ public:
 
   /// Analyzes the results of `function`, which has one block, must outlive the
   /// object and is interpreted in float64 on `arguments`; with a `sink`, the
-  /// results of every op.
+  /// results of every op. With `absoluteSigmoids` sigmoids have the magnitude
+  /// 1/2 at least, for results of other systems: they compute (1 + tanh(x/2)) /
+  /// 2, or approximate it with an absolute error.
   TermMagnitudes(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
-                 Sink sink = {});
+                 Sink sink = {}, bool absoluteSigmoids = false);
 
   /// Adds the results of one op; call for every op in program order, as
   /// InterpretOptions::observer.
@@ -112,6 +114,7 @@ private:
 
   mlir::func::FuncOp function;
   Sink sink;
+  bool absoluteSigmoids;
   /// Analyzed ops, and the remaining uses of values by them and by the return.
   llvm::DenseSet<mlir::Operation *> analysed;
   llvm::DenseMap<mlir::Value, int64_t> usesLeft;
@@ -123,6 +126,9 @@ private:
 /// types of at least 16 bits in `function`: below it a type has no relative
 /// precision.
 double smallestNormal(mlir::func::FuncOp function);
+
+/// Returns the largest unit roundoff of the same types.
+double unitRoundoff(mlir::func::FuncOp function);
 
 } // namespace mpc::reference
 

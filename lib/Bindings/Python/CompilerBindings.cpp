@@ -108,20 +108,24 @@ static ModelSource makeShapedSource(const std::string &name,
 
 namespace {
 
-/// Some bytes of arrays in host memory, which must outlive this object: finds
-/// changes that frameworks do not count.
+/// Some bytes of arrays in host memory, which must outlive this object, all of
+/// small ones: finds changes that frameworks do not count.
 class MemorySamples {
 public:
   /// Address and size in bytes of each array.
   explicit MemorySamples(
       const std::vector<std::pair<uintptr_t, size_t>> &arrays) {
-    constexpr size_t kSamples = 16;
+    constexpr size_t kSamples = 16, kSmall = 1024;
     for (auto [address, size] : arrays) {
-      size_t count = std::min(kSamples, size / sizeof(uint32_t));
+      if (size < sizeof(uint32_t))
+        continue;
+      size_t count = (size + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+      if (count > kSmall)
+        count = kSamples;
       for (size_t i = 0; i < count; ++i) {
         size_t last = size - sizeof(uint32_t);
         samples.emplace_back(reinterpret_cast<const char *>(address) +
-                                 (count > 1 ? last / (count - 1) * i : 0),
+                                 (count > 1 ? last * i / (count - 1) : 0),
                              0);
         samples.back().second = read(samples.back().first);
       }

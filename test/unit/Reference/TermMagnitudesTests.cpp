@@ -18,11 +18,11 @@ class TermMagnitudesTest : public ReferenceTest {
 protected:
   /// Magnitudes of the results of the function `@f`.
   SmallVector<Tensor> analyse(StringRef text, ArrayRef<Tensor> arguments,
-                              double least = 0) {
+                              double least = 0, bool absoluteSigmoids = false) {
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << messages;
     auto function = module->lookupSymbol<func::FuncOp>("f");
-    TermMagnitudes terms(function, arguments);
+    TermMagnitudes terms(function, arguments, {}, absoluteSigmoids);
     InterpretOptions options;
     options.observer = [&](Operation *op, ArrayRef<Tensor> results) {
       terms.observe(op, results);
@@ -51,6 +51,19 @@ TEST_F(TermMagnitudesTest, ProductsHaveTheRootOfTheirSquaredTerms) {
        floats("tensor<3x2xf32>", {1, 1, -1, 1, 1, 1})});
   // All terms of the second have one sign: the sum is larger.
   expectNear(found[0], {std::sqrt(2e6 + 1), 2001});
+}
+
+TEST_F(TermMagnitudesTest, SigmoidsOfOtherSystemsHaveAbsoluteErrors) {
+  StringRef text = R"mlir(func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+        %0 = mpc.sigmoid %x : tensor<2xf32>
+        return %0 : tensor<2xf32>
+      })mlir";
+  double y = 1 / (1 + std::exp(30.0));
+  Tensor x = floats("tensor<2xf32>", {-30, 30});
+  SmallVector<Tensor> own = analyse(text, {x}),
+                      other = analyse(text, {x}, 0, /*absoluteSigmoids=*/true);
+  EXPECT_LT(own[0].floats()[0], 40 * y);
+  expectNear(other[0], {0.5, 1});
 }
 
 TEST_F(TermMagnitudesTest, MasksCountWhereTheyAreAdded) {

@@ -87,7 +87,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], named: Mapping[str, A
     where = f"module {type(module).__name__}"
     signature = inspect.signature(module.forward)
     try:
-        signature.bind(*example, **named)
+        bound = signature.bind(*example, **named)
     except TypeError as error:
         options = inspect.signature(_function.compile).parameters.values()
         known = [*signature.parameters, *(one.name for one in options if one.kind is one.KEYWORD_ONLY)]
@@ -95,11 +95,9 @@ def trace(module: torch.nn.Module, example: Sequence[Any], named: Mapping[str, A
                 for match in difflib.get_close_matches(name, known, 1)]
         hint = f"; did you mean '{near[0][1]}' instead of '{near[0][0]}'?" if near else ""
         raise InvalidArgument(where, f"cannot be called so: forward() has {error}{hint}") from None
-    # In the order of forward(), so that calls by position mean the same.
-    order = list(signature.parameters)
-    named = dict(sorted(named.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
-    found = _export((tuple(example), named), module, dynamic_shapes, where)
-    return Exported(f"{type(module).__name__}.mlir", found.program, found.outputs, found.rebuild, found.dims)
+    # By position where forward() allows it, so that calls by position and by name mean the same.
+    found = _export((bound.args, bound.kwargs), module, dynamic_shapes, where)
+    return Exported(f"{type(module).__name__}.mlir", found.program, found.outputs, found.rebuild, found.dims, signature)
 
 
 def write_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> None:
@@ -245,7 +243,11 @@ def _why(error: Exception) -> str:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    first = lines[0] if lines else ""
+    # torch.export's cure of dynamic shapes that a module does not allow.
+    if "Suggested fixes:" in lines:
+        first = f"{first.split(' For more')[0]} Suggested: {', '.join(lines[lines.index('Suggested fixes:') + 1:])}"
+    return f"{type(error).__name__}: {first}"
 
 
 # ===----------------------------------------------------------------------=== #
@@ -259,10 +261,13 @@ class Exported:
     is_file = False
 
     def __init__(self, name: str, program: ExportedProgram, outputs: Sequence[str] = (), rebuild: Rebuild | None = None,
-                 dims: Mapping[tuple[str, int], str] | None = None):
-        self.name = name
+                 dims: Mapping[tuple[str, int], str] | None = None, signature: inspect.Signature | None = None):
+        self.name, self._signature = name, signature
         self._lock = threading.Lock()
         self._texts: dict[Any, bytes] = {}
+        # A module without results that checks the arguments of a call; mpc has checks of its own.
+        for node in [node for node in program.graph.nodes if node.target == "_guards_fn" and not node.users]:
+            program.graph.erase_node(node)
         with torch.no_grad(), _quiet():
             program = program.run_decompositions(_table())
         self._program, self._module = program, program.graph_module
@@ -327,14 +332,17 @@ class Exported:
         if self._is_flat and not any(name in self._constants for name in named) \
                 and len(arrays) <= len(self._inputs) and None not in self._leaves[:len(arrays)]:
             return arrays, named
+        if self._signature is not None:
+            arrays, named = self._bind(self._signature, arrays, named)
         order = self._structure.children()[1].context if self._structure.children()[1].children() else []
         fixed = {name: value for name, value in self._constants.items() if name in order}
         named = dict(sorted({**fixed, **named}.items(),
                             key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
         leaves, structure = pytree.tree_flatten((tuple(arrays), named))
         if structure != self._structure:
-            raise InvalidArgument(self.name, "was exported for arguments of another structure: "
-                                  f"{self._structure}, not {structure}")
+            parts = [len(part.children()) for part in self._structure.children()]
+            raise InvalidArgument(self.name, f"was exported for {parts[0]} arguments by position and {parts[1]} by name, "
+                                  f"but {len(arrays)} and {len(named)} of another structure are given; compile it again")
         found = []
         constants = iter(self._constants.items())
         for leaf, name in zip(leaves, self._leaves):
@@ -345,6 +353,18 @@ class Exported:
             if leaf is not value and leaf != value:
                 raise InvalidArgument(self.name, f"was compiled for {name}={value!r}, not {leaf!r}; compile it again")
         return found, {}
+
+    def _bind(self, signature: inspect.Signature, arrays: Sequence[Any],
+              named: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments of a call as the export had them, with those that it fixed."""
+        try:
+            bound = signature.bind_partial(*arrays, **named)
+        except TypeError as error:
+            raise InvalidArgument(self.name, f"cannot be called so: forward() has {error}") from None
+        known = {**{name: value for name, value in self._constants.items() if name in signature.parameters},
+                 **bound.arguments}
+        bound.arguments = {name: known[name] for name in signature.parameters if name in known}
+        return bound.args, bound.kwargs
 
     def result(self, found: Any) -> Any:
         """The module's own result: a tensor, a tuple, a dictionary, ..."""

@@ -240,7 +240,7 @@ class Function:
                                             [*flags, *(["--inputs", file] if given else [])]))
 
     def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
-             dims: Iterable[Mapping[str, int]] = ()) -> None:
+             dims: Mapping[str, int] | Iterable[Mapping[str, int]] = ()) -> None:
         """Writes an .mpcx file for `mpc.load`, `mpc run` and C++ hosts.
 
         `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, one set per
@@ -250,7 +250,8 @@ class Function:
         if isinstance(self._made, _mpc.LoadedFunction):
             raise InvalidArgument(self._model.name, "was loaded from a file; copy that file")
         wanted = [targets] if isinstance(targets, str) else list(targets)
-        self._made.save(os.fspath(path), wanted, [dict(one) for one in dims])
+        sets = [dims] if isinstance(dims, Mapping) else dims
+        self._made.save(os.fspath(path), wanted, [dict(one) for one in sets])
 
     @property
     def policy(self) -> Policy | str:
@@ -326,7 +327,7 @@ def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str
     return made, options, chosen
 
 
-def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device: str | None = None,
+def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, device: str | None = None,
             overrides: Mapping[str, str] | Iterable[tuple[str, str]] = (),
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
@@ -355,6 +356,10 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     Raises `mpc.InvalidArgument` for an invalid model, policy or argument, `mpc.NotFound` for a missing
     file, `mpc.Unavailable` for a device that this machine lacks.
     """
+    for option, value in {"batch": batch, "threads": threads, "max_memory": max_memory}.items():
+        if value is not None and not isinstance(value, int):
+            raise InvalidArgument(option, f"is a {type(value).__name__}, but an option of mpc.compile, an integer; give "
+                                  "an input of this name by position")
     if max_memory < 0:
         raise InvalidArgument("max_memory", f"is {max_memory}, expected at least 0")
     device = device or device_of((*example, *named.values()))

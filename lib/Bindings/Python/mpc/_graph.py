@@ -6,6 +6,7 @@ Sizes are those of a call: a graph with symbolic sizes is propagated again for e
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import json
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from . import _mpc
 from ._aten import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Value, dense_order
@@ -68,6 +70,19 @@ def external(b: Builder, name: str, kind: Type) -> Value:
     return made
 
 
+# Steps of fused optimizers, which do not raise PyTorch's version counters, by the address of the weight.
+_fused_steps: collections.Counter[int] = collections.Counter()
+
+
+def _count_fused_step(optimizer: torch.optim.Optimizer, _arguments: Any, _named: Any) -> None:
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            _fused_steps.update(tensor.data_ptr() for tensor in group["params"])
+
+
+register_optimizer_step_post_hook(_count_fused_step)
+
+
 class Weights:
     """Tensors that are constants of compiled functions, `made` by sizes, as long as they do not change."""
 
@@ -80,8 +95,9 @@ class Weights:
         self.made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
 
     @staticmethod
-    def _marks_of(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
-        return [(tensor.data_ptr(), tensor._version) for tensor in tensors]
+    def _marks_of(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int, int]]:
+        marks = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
+        return [(address, version, _fused_steps[address]) for address, version in marks]
 
     @staticmethod
     def _extent(tensor: torch.Tensor) -> int:
@@ -90,7 +106,8 @@ class Weights:
 
     def are(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether these are the same tensors, unchanged. PyTorch's version counters miss writes through `.data`,
-        NumPy and DLPack; samples of the memory find those that change a tensor as a whole."""
+        NumPy and DLPack; of these all are found in tensors of up to 4 KiB, in larger ones those that change the tensor
+        as a whole, by samples."""
         return self._marks == self._marks_of(tensors) and not self._samples.changed()
 
 

@@ -85,6 +85,9 @@ class _Program:
 
     def _compiled(self, leaves: Sequence[Any]) -> _mpc.Function:
         constants = [leaves[i] for i in self._constants]
+        for i, array in zip(self._constants, constants):
+            if array.is_deleted():
+                raise InvalidArgument(f"argument {i}", "is constant and was deleted")
         made = self._made
         if made is None or any(array is not known for array, known in zip(constants, made[0])):
             device = self._options.get("device") or _function.device_of(leaves)
@@ -110,7 +113,7 @@ class _Program:
             given[i] = result
             # Otherwise a NumPy view, an export or a pending JAX computation still reads it.
             if result.is_unique:
-                unique.add(f"arg{i}")
+                unique.add(f"arg{self._inputs[i]}")
         results = function.call_in_place(unique, *given)
         for i in self._numbers:
             if not leaves[i].is_deleted():
@@ -150,8 +153,10 @@ class _Differentiable:
 
     def __init__(self, function: Callable[..., list[Any]], types: Sequence[Any], donated: Sequence[int],
                  options: dict[str, Any], constants: Sequence[int]):
-        self._function, self._types, self._options = function, types, options
-        self._plain = _Program(function, types, donated, options, constants)
+        self._function, self._types, self._options, self._donated = function, types, options, donated
+        self._direct = _Program(function, types, donated, options, constants)
+        # Inside of a trace constants are arguments: a callback gets new arrays in every call.
+        self._plain = None if constants else self._direct
         self._pair: tuple[_Program, _Program] | None = None
         self._kept: Any = None
         self.call = jax.custom_vjp(self._primal)
@@ -160,10 +165,12 @@ class _Differentiable:
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         # Fast path without JAX if no gradient is traced.
         if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            return self._plain(leaves)
+            return self._direct(leaves)
         return list(self.call(*leaves))
 
     def _primal(self, *leaves: Any) -> tuple[Any, ...]:
+        if self._plain is None:
+            self._plain = _Program(self._function, self._types, self._donated, self._options)
         return tuple(_run(self._plain, leaves))
 
     def _programs(self) -> tuple[_Program, _Program]:
@@ -186,8 +193,8 @@ class _Differentiable:
 
         forward.__name__ = f"{name}_forward"
         made = _Program(forward, self._types, (), self._options)
-        results = [kind for kind in self._plain.results if _is_float(kind)]
-        residuals = made.results[len(self._plain.results):]
+        results = [kind for kind in self._direct.results if _is_float(kind)]
+        residuals = made.results[len(self._direct.results):]
 
         def backward(*arrays: Any) -> Any:
             pull = jax.tree.unflatten(self._kept, arrays[:len(residuals)])
@@ -199,12 +206,12 @@ class _Differentiable:
 
     def _forward(self, *leaves: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         found = _run(self._programs()[0], leaves)
-        kinds = [_is_float(kind) for kind in self._plain.results]
+        kinds = [_is_float(kind) for kind in self._direct.results]
         floats, others = iter(found[:sum(kinds)]), iter(found[sum(kinds):len(kinds)])
         return tuple(next(floats if is_float else others) for is_float in kinds), tuple(found[len(kinds):])
 
     def _backward(self, residuals: tuple[Any, ...], cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        given = [c for c, kind in zip(cotangents, self._plain.results) if _is_float(kind)]
+        given = [c for c, kind in zip(cotangents, self._direct.results) if _is_float(kind)]
         found = iter(_run(self._programs()[1], [*residuals, *given]))
         return tuple(next(found) if _is_float(kind) else np.zeros(kind.shape, jax.dtypes.float0)
                      for kind in self._types)
@@ -218,16 +225,23 @@ class _Differentiable:
 class _Chosen:
     """Arguments by number, counted from the end if negative, or by name; one implies the other."""
 
-    def __init__(self, function: Callable[..., Any], numbers: int | Sequence[int], names: str | Iterable[str]):
+    def __init__(self, function: Callable[..., Any], what: str, numbers: int | Sequence[int],
+                 names: str | Iterable[str]):
         self._numbers = {numbers} if isinstance(numbers, int) else set(numbers)
         self._names = {names} if isinstance(names, str) else set(names)
         try:
             kinds = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
             return
-        places = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD]
+        places = [kind.name for kind in kinds if kind.kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)]
         if all(kind.kind is not kind.VAR_POSITIONAL for kind in kinds):
+            if others := [i for i in self._numbers if not -len(places) <= i < len(places)]:
+                raise InvalidArgument(f"{what}_argnums", f"has {others[0]}, but the function has {len(places)} "
+                                      "positional arguments")
             self._numbers = {i + len(places) if i < 0 else i for i in self._numbers}
+        if all(kind.kind is not kind.VAR_KEYWORD for kind in kinds):
+            if unknown := sorted(self._names.difference(kind.name for kind in kinds)):
+                raise InvalidArgument(f"{what}_argnames", f"has '{unknown[0]}', which is no argument of the function")
         by_name = {places.index(name) for name in self._names if name in places}
         self._names |= {places[i] for i in self._numbers if -len(places) <= i < len(places)}
         self._numbers |= by_name
@@ -306,9 +320,9 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
 
     Compiles and runs release the GIL; thread-safe.
     """
-    static = _Chosen(function, static_argnums, static_argnames)
-    donated = _Chosen(function, donate_argnums, donate_argnames)
-    constant = _Chosen(function, constant_argnums, constant_argnames)
+    static = _Chosen(function, "static", static_argnums, static_argnames)
+    donated = _Chosen(function, "donate", donate_argnums, donate_argnames)
+    constant = _Chosen(function, "constant", constant_argnums, constant_argnames)
     has_constants = bool(constant_argnames) or constant_argnums != ()
     options["policy"] = as_policy(policy)
     compiled: dict[Any, tuple[_Differentiable, _Flat]] = {}
@@ -350,7 +364,9 @@ def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, stati
         leaves, tree = jax.tree.flatten(([arguments[i] for i in places], named))
         leaves = [_leaf(leaf) for leaf in leaves]
         kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
-        key = fixed, tuple(fixed_names.items()), tree, kinds
+        # 1, 1.0 and True are equal, but traced differently.
+        static_kinds = tuple(type(value) for _, value in (*fixed, *fixed_names.items()))
+        key = fixed, tuple(fixed_names.items()), static_kinds, tree, kinds
         try:
             found = compiled.get(key)
         except TypeError as error:
