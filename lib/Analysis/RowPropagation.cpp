@@ -87,6 +87,77 @@ std::optional<unsigned> RowPropagation::throughReduction(unsigned operand,
                    axes, [&](int64_t axis) { return axis < int64_t(dim); }));
 }
 
+/// Returns the dimension along which each element of `value` is its position,
+/// where it numbers `rows` rows; nullopt if there is none. Follows iotas
+/// through broadcasts and dimensions of one element.
+static std::optional<unsigned> numberedDim(Value value, int64_t rows) {
+  Operation *op = value.getDefiningOp();
+  ArrayRef<int64_t> shape = shapeOf(value);
+  if (auto iota = dyn_cast_or_null<IotaOp>(op)) {
+    auto axis = unsigned(iota.getAxis());
+    return shape[axis] == rows ? std::optional(axis) : std::nullopt;
+  }
+  if (!isa_and_nonnull<BroadcastOp, ReshapeOp>(op))
+    return std::nullopt;
+  Value source = op->getOperand(0);
+  std::optional<unsigned> dim = numberedDim(source, rows);
+  if (!dim)
+    return std::nullopt;
+  if (isa<BroadcastOp>(op))
+    return alignedDim(source, *dim, value);
+  // The same dimension of more than one element.
+  auto isLong = [](int64_t extent) { return extent != 1; };
+  ArrayRef<int64_t> before = shapeOf(source);
+  if (!llvm::equal(llvm::make_filter_range(before, isLong),
+                   llvm::make_filter_range(shape, isLong)))
+    return std::nullopt;
+  auto rank = llvm::count_if(before.take_front(*dim), isLong);
+  for (unsigned i = 0; i < shape.size(); ++i)
+    if (isLong(shape[i]) && rank-- == 0)
+      return i;
+  return std::nullopt;
+}
+
+/// The same of part `part` of index tuples in the last dimension.
+static std::optional<unsigned> numberedDim(Value tuples, int64_t part,
+                                           int64_t rows) {
+  auto concat = tuples.getDefiningOp<ConcatOp>();
+  unsigned last = shapeOf(tuples).size() - 1;
+  if (!concat || concat.getAxis() != last)
+    return std::nullopt;
+  for (Value piece : concat->getOperands()) {
+    int64_t length = shapeOf(piece)[last];
+    if (part < length)
+      return length == 1 ? numberedDim(piece, rows) : std::nullopt;
+    part -= length;
+  }
+  return std::nullopt;
+}
+
+std::optional<unsigned> RowPropagation::throughGather(GatherNdOp gather,
+                                                      unsigned operand,
+                                                      unsigned dim) {
+  ArrayRef<int64_t> indices = shapeOf(gather.getIndices());
+  auto last = unsigned(indices.size() - 1),
+       batchDims = unsigned(gather.getBatchDims());
+  if (operand == 1)
+    return dim != last ? std::optional(dim)
+                       : fails("has indices that depend on the row");
+  auto read = batchDims + unsigned(indices[last]);
+  if (dim < batchDims)
+    return dim;
+  if (dim >= read)
+    return dim - read + last;
+  if (shapeOf(gather.getInput())[dim] != rows)
+    return fails("gathers from the row dimension");
+  // Each row's indices have its own number.
+  std::optional<unsigned> numbered =
+      numberedDim(gather.getIndices(), dim - batchDims, rows);
+  if (!numbered || *numbered == last)
+    return fails("gathers from the row dimension");
+  return numbered;
+}
+
 std::optional<RowLocation> RowPropagation::throughReshape(RowLocation place) {
   ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                     to = shapeOf(op->getResult(0));
@@ -186,6 +257,9 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
         return dim < axis
                    ? dim
                    : dim + unsigned(shapeOf(gather.getIndices()).size()) - 1;
+      })
+      .Case([&](GatherNdOp gather) {
+        return throughGather(gather, operand, dim);
       })
       .Case([&](GatherElementsOp gather) { return off(gather.getAxis()); })
       .Case([&](ScatterElementsOp scatter) { return off(scatter.getAxis()); })

@@ -11,6 +11,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class GatherNdOp;
 class MatmulOp;
 
 /// Maps the row location from an op's operands to its results, if each row of a
@@ -39,6 +40,8 @@ private:
   std::optional<unsigned> throughProduct(MatmulOp product, unsigned operand,
                                          unsigned dim);
   std::optional<unsigned> throughReduction(unsigned operand, unsigned dim);
+  std::optional<unsigned> throughGather(GatherNdOp gather, unsigned operand,
+                                        unsigned dim);
   std::optional<RowLocation> throughReshape(RowLocation place);
   std::nullopt_t fails(const char *text) {
     reason = text;

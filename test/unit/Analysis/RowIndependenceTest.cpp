@@ -116,6 +116,34 @@ TEST_F(RowIndependenceTest, ReshapesKeepRowsWhole) {
       Outcome::Mixed);
 }
 
+// As PyTorch indexes a mask, mask[batch, position].
+TEST_F(RowIndependenceTest, TuplesWithTheRowsNumberGatherInRows) {
+  auto gather = [&](const std::string &rows, const std::string &order) {
+    return followBody(
+        rows + R"(
+    %r = mpc.reshape %i : tensor<$xi64> to tensor<$x1x1xi64>
+    %rows = mpc.broadcast %r : tensor<$x1x1xi64> to tensor<$x4x1xi64>
+    %k = mpc.constant dense<1> : tensor<$x4x1xi64>
+    %t = mpc.concat )" +
+            order +
+            R"( axis(2) : (tensor<$x4x1xi64>, tensor<$x4x1xi64>) -> tensor<$x4x2xi64>
+    %y = mpc.gather_nd %x, %t : (tensor<$x4xf32>, tensor<$x4x2xi64>) -> tensor<$x4xf32>)",
+        "tensor<$x4xf32>");
+  };
+  const std::string numbers = "%i = mpc.iota axis(0) : tensor<$xi64>";
+  expectPlace(gather(numbers, "%rows, %k"), 0, 1);
+  expectMixed(gather(numbers, "%k, %rows"), "gathers from the row dimension");
+  expectMixed(gather("%i = mpc.add %n, %n : (tensor<$xi64>, tensor<$xi64>) -> "
+                     "tensor<$xi64>",
+                     "%rows, %k"),
+              "gathers from the row dimension");
+  expectPlace(followBody(R"(
+    %t = mpc.reshape %n : tensor<$xi64> to tensor<$x1xi64>
+    %y = mpc.gather_nd %x, %t batch_dims(1) : (tensor<$x4xf32>, tensor<$x1xi64>) -> tensor<$xf32>)",
+                         "tensor<$xf32>"),
+              0, 1);
+}
+
 TEST_F(RowIndependenceTest, NumbersPerRowAreRows) {
   // Indices count from the first row.
   expectPlace(followBody(R"(
