@@ -373,11 +373,15 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
 /// misspelled one, may mean: "; did you mean 'bfloat16'".
 static std::string similarPolicies(StringRef name) {
   const std::string text = name.lower();
+  StringRef type = text;
+  bool isMixed = type.consume_front("mixed_");
   for (auto [shortNames, half] :
        {std::pair(StringRef("|bf16|"), "bfloat16"),
         std::pair(StringRef("|fp16|f16|half|"), "float16")})
-    if (shortNames.contains("|" + text + "|"))
-      return didYouMean({half, std::string("mixed_") + half});
+    if (shortNames.contains(("|" + type + "|").str())) {
+      std::string mixed = std::string("mixed_") + half;
+      return isMixed ? didYouMean({mixed}) : didYouMean({half, mixed});
+    }
   if (StringRef("|fp32|f32|float|single|").contains("|" + text + "|"))
     return didYouMean({"float32"});
   if (StringRef("|amp|mixed|autocast|").contains("|" + text + "|"))

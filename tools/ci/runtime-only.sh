@@ -29,7 +29,7 @@ fi
 
 start=$SECONDS
 cmake -S . -B "$folder" -G Ninja -DMPC_RUNTIME_ONLY=ON -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER=g++ "${options[@]}" > "$folder.log"
+  -DCMAKE_CXX_COMPILER=g++ -DCMAKE_UNITY_BUILD=ON "${options[@]}" > "$folder.log"
 ninja -C "$folder" "$target" >> "$folder.log"
 if grep -i 'lib/llvm' "$folder/build.ninja"; then
   echo "the build refers to LLVM"
