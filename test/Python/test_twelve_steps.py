@@ -102,10 +102,24 @@ def test_arguments_by_position_and_by_name():
         scaled(x, scale=3.0)
     with pytest.raises(mpc.InvalidArgument, match="3 and 0 of another structure are given; compile it again"):
         scaled(x, flag=True)
-    more = mpc.compile(Scaled(), x, offset=x, policy="float32")
-    assert torch.equal(torch.as_tensor(more(x, offset=3 * x)), 4 * x)
+    more = mpc.compile(Scaled(), x, b=x, a=x, policy="float32")
+    assert torch.equal(torch.as_tensor(more(x, a=3 * x, b=x)), 5 * x)
     with pytest.raises(mpc.InvalidArgument, match="batch: is a Tensor, but an option of mpc.compile"):
         mpc.compile(Scaled(), x, batch=x)
+
+
+class Summed(torch.nn.Module):
+    def forward(self, x, y=None, z=None):
+        return 2 * x + (3 * y if y is not None else 0) - (z if z is not None else 0)
+
+
+def test_arguments_without_one_of_the_example():
+    x = torch.ones(3, 4)
+    summed = mpc.compile(Summed(), x, z=x, policy="float32")
+    for found in (summed(x, z=3 * x), summed(x, None, 3 * x), summed(x=x, z=3 * x)):
+        assert torch.equal(torch.as_tensor(found), -x)
+    with pytest.raises(mpc.InvalidArgument, match="of another structure are given; compile it again"):
+        summed(x, 3 * x)
 
 
 def test_check_and_override(tagger):

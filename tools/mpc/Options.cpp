@@ -146,17 +146,20 @@ static std::string readStream(std::string &path) {
   namespace fs = std::filesystem;
   std::error_code error;
   bool isInput = path == "-" || path == "/dev/stdin";
-  if (!isInput && !fs::is_fifo(path, error))
+  std::string folder = fs::canonical(fs::path(path).parent_path(), error);
+  bool isDescriptor = folder.starts_with("/proc/") && folder.ends_with("/fd");
+  if (!isInput && !isDescriptor) {
+    if (fs::is_fifo(path, error))
+      return path + " is a named pipe; give a file, or - with < " + path;
     return path.empty() ? "is empty" : "";
+  }
   std::string name = isInput ? "standard input" : path;
-  if (!isInput && !fs::read_symlink(path, error).string().starts_with("pipe:"))
-    return path + " is a named pipe; give a file, or - with < " + path;
   std::ifstream pipe;
   if (!isInput)
     pipe.open(path, std::ios::binary);
   std::istream &from = isInput ? std::cin : pipe;
-  static ScopedTempFolder folder("mpc-stdin");
-  if (!folder.ok())
+  static ScopedTempFolder copies("mpc-stdin");
+  if (!copies.ok())
     return "no temporary folder can be made";
   std::ofstream file;
   // As protobuf limits its messages.
@@ -169,7 +172,7 @@ static std::string readStream(std::string &path) {
       // Text starts with a printable character, protobuf with a field's tag.
       auto first = static_cast<unsigned char>(bytes.front());
       bool isText = first >= ' ' || std::isspace(first);
-      path = folder.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
+      path = copies.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
                          : isText                      ? "stdin.mlir"
                                                        : "stdin.onnx");
       file.open(path, std::ios::binary);

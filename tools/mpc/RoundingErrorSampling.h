@@ -32,17 +32,19 @@ using RunMode = llvm::function_ref<Status(reference::Rounding,
                                           std::vector<reference::Tensor> &)>;
 
 /// Returns for each output the standard deviation of the storage-rounding
-/// mode's error against float64, over kErrorSamples perturbations of the
-/// inputs by `seed`, by up to 2 `roundoff`, the model's largest unit roundoff:
-/// the roundings of less perturbed inputs are alike; and the largest error of
-/// one element in all of them, for integers the largest number of elements that
-/// differ. `magnitudes` are those of each output's terms. Sums are computed in
-/// both orders, and the larger deviation counts: if neighbors cancel, one order
-/// may be exact for all perturbed inputs. Restores `inputs`, also on failure.
+/// mode's error against float64, over kErrorSamples perturbations of the inputs
+/// by `seed`, by up to 2 `roundoff`, the model's largest unit roundoff: the
+/// roundings of less perturbed inputs are alike, unless these leave a
+/// function's domain; and the largest error of one element in all of them, for
+/// integers the largest number of elements that differ. `reference` are the
+/// results of the unperturbed inputs in float64, to which errors are relative,
+/// and `magnitudes` those of each output's terms. Sums are computed in both
+/// orders, and the larger deviation counts: if neighbors cancel, one order may
+/// be exact for all perturbed inputs. Restores `inputs`, also on failure.
 Result<std::vector<reference::ErrorMeasures>>
 sampleErrors(std::vector<reference::Tensor> &inputs, uint64_t seed,
-             double roundoff, llvm::ArrayRef<reference::Tensor> magnitudes,
-             RunMode runMode);
+             double roundoff, llvm::ArrayRef<reference::Tensor> reference,
+             llvm::ArrayRef<reference::Tensor> magnitudes, RunMode runMode);
 
 } // namespace mpc::tool
 

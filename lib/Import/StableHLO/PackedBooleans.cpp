@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 using llvm::SmallVector;
+using llvm::StringLiteral;
 using llvm::StringRef;
 
 /// Returns the number of elements of a type `tensor<2x3xi1>` at the start of

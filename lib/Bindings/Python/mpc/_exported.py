@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import difflib
 import inspect
@@ -97,7 +98,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], named: Mapping[str, A
         raise InvalidArgument(where, f"cannot be called so: forward() has {error}{hint}") from None
     # By position where forward() allows it, so that calls by position and by name mean the same.
     found = _export((bound.args, bound.kwargs), module, dynamic_shapes, where)
-    return Exported(f"{type(module).__name__}.mlir", found.program, found.outputs, found.rebuild, found.dims, signature)
+    return Exported(f"{type(module).__name__}.mlir", found.program, found.outputs, found.rebuild, found.dims, bound)
 
 
 def write_onnx(module: torch.nn.Module, example: Sequence[Any], path: str) -> None:
@@ -261,13 +262,14 @@ class Exported:
     is_file = False
 
     def __init__(self, name: str, program: ExportedProgram, outputs: Sequence[str] = (), rebuild: Rebuild | None = None,
-                 dims: Mapping[tuple[str, int], str] | None = None, signature: inspect.Signature | None = None):
-        self.name, self._signature = name, signature
+                 dims: Mapping[tuple[str, int], str] | None = None, example: inspect.BoundArguments | None = None):
+        self.name, self._signature = name, example.signature if example else None
+        self._given = list(example.arguments) if example else []
         self._lock = threading.Lock()
         self._texts: dict[Any, bytes] = {}
-        # A module without results that checks the arguments of a call; mpc has checks of its own.
-        for node in [node for node in program.graph.nodes if node.target == "_guards_fn" and not node.users]:
-            program.graph.erase_node(node)
+        # Code that checks the arguments of a call, which fails for **kwargs; mpc has checks of its own.
+        program = copy.copy(program)
+        program._guards_code = []
         with torch.no_grad(), _quiet():
             program = program.run_decompositions(_table())
         self._program, self._module = program, program.graph_module
@@ -303,6 +305,10 @@ class Exported:
             rebuild, outputs = self._structure_of(program)
         self.outputs, self._rebuild = list(outputs), rebuild
         self._is_single = rebuild is next
+        # The number of inputs if these are forward()'s first arguments; a call with others is bound to its signature.
+        parts = self._signature.parameters.values() if self._signature else ()
+        places = [part.name for part in parts if part.kind in (part.POSITIONAL_ONLY, part.POSITIONAL_OR_KEYWORD)]
+        self._leading = len(self._inputs) if places[:len(self._inputs)] == list(self._inputs) else -1
 
     def source(self) -> _mpc.ModelSource:
         """The program for the compiler."""
@@ -327,9 +333,9 @@ class Exported:
 
     def arguments(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """The tensors of a call, without the arguments that were fixed by the export."""
-        if self._is_flat and not self._constants:
+        if self._is_flat and not self._constants and self._is_plain(arrays, named):
             return arrays, named
-        if self._is_flat and not any(name in self._constants for name in named) \
+        if self._is_flat and self._signature is None and not any(name in self._constants for name in named) \
                 and len(arrays) <= len(self._inputs) and None not in self._leaves[:len(arrays)]:
             return arrays, named
         if self._signature is not None:
@@ -341,8 +347,9 @@ class Exported:
         leaves, structure = pytree.tree_flatten((tuple(arrays), named))
         if structure != self._structure:
             parts = [len(part.children()) for part in self._structure.children()]
-            raise InvalidArgument(self.name, f"was exported for {parts[0]} arguments by position and {parts[1]} by name, "
-                                  f"but {len(arrays)} and {len(named)} of another structure are given; compile it again")
+            raise InvalidArgument(self.name, f"was exported for {parts[0]} arguments by position and {parts[1]} by "
+                                  f"name, but {len(arrays)} and {len(named)} of another structure are given; compile "
+                                  "it again")
         found = []
         constants = iter(self._constants.items())
         for leaf, name in zip(leaves, self._leaves):
@@ -354,6 +361,12 @@ class Exported:
                 raise InvalidArgument(self.name, f"was compiled for {name}={value!r}, not {leaf!r}; compile it again")
         return found, {}
 
+    def _is_plain(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> bool:
+        """Whether a call without fixed arguments names the inputs, or has them all in forward()'s order."""
+        if self._signature is None or not arrays and not named:
+            return True
+        return len(arrays) == self._leading if not named else not arrays and named.keys() == self._inputs.keys()
+
     def _bind(self, signature: inspect.Signature, arrays: Sequence[Any],
               named: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """The arguments of a call as the export had them, with those that it fixed."""
@@ -361,8 +374,10 @@ class Exported:
             bound = signature.bind_partial(*arrays, **named)
         except TypeError as error:
             raise InvalidArgument(self.name, f"cannot be called so: forward() has {error}") from None
-        known = {**{name: value for name, value in self._constants.items() if name in signature.parameters},
-                 **bound.arguments}
+        # Defaults that the example left out may be given.
+        given = {name: value for name, value in bound.arguments.items()
+                 if name in self._given or value is not signature.parameters[name].default}
+        known = {**{name: value for name, value in self._constants.items() if name in signature.parameters}, **given}
         bound.arguments = {name: known[name] for name in signature.parameters if name in known}
         return bound.args, bound.kwargs
 

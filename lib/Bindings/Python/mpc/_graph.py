@@ -70,14 +70,14 @@ def external(b: Builder, name: str, kind: Type) -> Value:
     return made
 
 
-# Steps of fused optimizers, which do not raise PyTorch's version counters, by the address of the weight.
+# Steps of fused optimizers, which do not raise PyTorch's version counters, by the address of the storage.
 _fused_steps: collections.Counter[int] = collections.Counter()
 
 
 def _count_fused_step(optimizer: torch.optim.Optimizer, _arguments: Any, _named: Any) -> None:
     for group in optimizer.param_groups:
         if group.get("fused"):
-            _fused_steps.update(tensor.data_ptr() for tensor in group["params"])
+            _fused_steps.update(tensor.untyped_storage().data_ptr() for tensor in group["params"])
 
 
 register_optimizer_step_post_hook(_count_fused_step)
@@ -96,8 +96,8 @@ class Weights:
 
     @staticmethod
     def _marks_of(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int, int]]:
-        marks = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
-        return [(address, version, _fused_steps[address]) for address, version in marks]
+        return [(tensor.data_ptr(), tensor._version, _fused_steps[tensor.untyped_storage().data_ptr()])
+                for tensor in tensors]
 
     @staticmethod
     def _extent(tensor: torch.Tensor) -> int:
