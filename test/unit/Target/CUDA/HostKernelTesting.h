@@ -53,12 +53,12 @@ inline std::vector<float> randomFloats(size_t count, unsigned seed = 1) {
   return values;
 }
 
-inline uint32_t bitsOf(float value) {
+inline uint32_t floatBits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-inline float floatOf(uint32_t bits) {
+inline float floatFromBits(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;

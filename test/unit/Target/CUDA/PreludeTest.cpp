@@ -56,7 +56,7 @@ TEST_F(Conversions, WidenEveryPattern) {
     if (std::isnan(expected))
       ASSERT_TRUE(std::isnan(value)) << i;
     else
-      ASSERT_EQ(bitsOf(value), bitsOf(static_cast<float>(expected))) << i;
+      ASSERT_EQ(floatBits(value), floatBits(static_cast<float>(expected))) << i;
   };
   for (int i = 0; i < 65536; ++i) {
     check(fromHalf[i], valueOf16(patterns[i], kHalf), i);
@@ -105,9 +105,9 @@ TEST_F(Conversions, NarrowAroundEveryPattern) {
 }
 
 TEST_F(Conversions, NansAndOverflow) {
-  Narrowed narrowed =
-      narrow({floatOf(0x7f800001), floatOf(0xffc00123), 65519.996f, 65520.f,
-              3.4e38f, floatOf(0x7f7fffff), floatOf(0x1), -0.0f});
+  Narrowed narrowed = narrow(
+      {floatFromBits(0x7f800001), floatFromBits(0xffc00123), 65519.996f,
+       65520.f, 3.4e38f, floatFromBits(0x7f7fffff), floatFromBits(0x1), -0.0f});
   EXPECT_EQ(narrowed.half,
             (std::vector<uint16_t>{0x7fff, 0x7fff, 0x7bff, 0x7c00, 0x7c00,
                                    0x7c00, 0, 0x8000}));
@@ -118,8 +118,8 @@ TEST_F(Conversions, NansAndOverflow) {
 
 TEST_F(Conversions, Tf32TiesGoAwayFromZero) {
   Narrowed narrowed =
-      narrow({1.0f, floatOf(0x3f801000), floatOf(0x3f800fff),
-              floatOf(0xbf801000), floatOf(0x7f7fffff), INFINITY});
+      narrow({1.0f, floatFromBits(0x3f801000), floatFromBits(0x3f800fff),
+              floatFromBits(0xbf801000), floatFromBits(0x7f7fffff), INFINITY});
   EXPECT_EQ(narrowed.tf32,
             (std::vector<uint32_t>{0x3f800000, 0x3f802000, 0x3f800000,
                                    0xbf802000, 0x7f800000, 0x7f800000}));
@@ -244,9 +244,9 @@ TEST(PreludeMath, ShortGeluStaysFarBelowHalfAUnitOf16Bits) {
   // Every number of bf16 and, between them, one in 1021 of f32.
   std::vector<float> x;
   for (uint64_t pattern = 0; pattern < uint64_t(1) << 32; pattern += 1021)
-    x.push_back(floatOf(uint32_t(pattern)));
+    x.push_back(floatFromBits(uint32_t(pattern)));
   for (uint32_t pattern = 0; pattern < 65536; ++pattern)
-    x.push_back(floatOf(pattern << 16));
+    x.push_back(floatFromBits(pattern << 16));
   int n = static_cast<int>(x.size());
   HostModule module = compileKernels(kMath, {"shortGelu"});
   std::vector<float> forBfloat16(n), forHalf(n);
@@ -304,8 +304,10 @@ TEST(PreludeMath, ExtremesPropagateNansAndOrderZeros) {
       EXPECT_TRUE(std::isnan(larger[i]) && std::isnan(smaller[i]));
       continue;
     }
-    EXPECT_EQ(bitsOf(larger[i]), bitsOf(below(a, b) ? b : a)) << a << " " << b;
-    EXPECT_EQ(bitsOf(smaller[i]), bitsOf(below(a, b) ? a : b)) << a << " " << b;
+    EXPECT_EQ(floatBits(larger[i]), floatBits(below(a, b) ? b : a))
+        << a << " " << b;
+    EXPECT_EQ(floatBits(smaller[i]), floatBits(below(a, b) ? a : b))
+        << a << " " << b;
   }
 }
 
@@ -480,7 +482,7 @@ TEST(PreludeMatrices, MmaTf32AgainstDouble) {
       compileKernels(kMatrices, {"mmaHalf", "mmaBfloat16", "mmaSingle"});
   std::vector<float> a = randomFloats(16 * 8, 1), b = randomFloats(8 * 8, 2);
   auto truncated = [](float value) {
-    return double(floatOf(bitsOf(value) & 0xffffe000));
+    return double(floatFromBits(floatBits(value) & 0xffffe000));
   };
   std::vector<uint32_t> aLanes(32 * 4), bLanes(32 * 2);
   std::vector<float> d(32 * 4, 1.0f);
@@ -489,10 +491,11 @@ TEST(PreludeMatrices, MmaTf32AgainstDouble) {
     for (int i = 0; i < 4; ++i) {
       int row = i == 0 || i == 2 ? group : group + 8;
       int column = i < 2 ? member : member + 4;
-      aLanes[lane * 4 + i] = bitsOf(a[row * 8 + column]);
+      aLanes[lane * 4 + i] = floatBits(a[row * 8 + column]);
     }
     for (int i = 0; i < 2; ++i)
-      bLanes[lane * 2 + i] = bitsOf(b[(i ? member + 4 : member) * 8 + group]);
+      bLanes[lane * 2 + i] =
+          floatBits(b[(i ? member + 4 : member) * 8 + group]);
   }
   Status status = module.launch("mmaSingle", grid(1, 32),
                                 {HostArgument::input("a", aLanes),

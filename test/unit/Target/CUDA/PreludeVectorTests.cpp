@@ -75,7 +75,7 @@ TEST(PreludeVector, LanesAgreeWithScalars) {
     EXPECT_EQ(y[i], a * b + 0.5f);
     EXPECT_EQ(y[4 + i], a > b ? a : 0.0f);
     EXPECT_EQ(y[8 + i], std::max(std::fabs(a), 1.0f) - std::fma(a, b, -b));
-    EXPECT_EQ(bitsOf(y[16 + i]) & 0xffff, 0u);
+    EXPECT_EQ(floatBits(y[16 + i]) & 0xffff, 0u);
     EXPECT_NEAR(y[16 + i], a, std::fabs(a) / 256);
     EXPECT_EQ(m[i], static_cast<int>((2147483647u + n[i]) ^
                                      (static_cast<unsigned>(n[i]) << 3)));
