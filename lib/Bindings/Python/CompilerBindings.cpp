@@ -24,6 +24,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <tuple>
@@ -124,7 +125,7 @@ public:
         count = kSamples;
       for (size_t i = 0; i < count; ++i) {
         size_t last = size - sizeof(uint32_t);
-        samples.emplace_back(reinterpret_cast<const char *>(address) +
+        samples.emplace_back(std::bit_cast<const char *>(address) +
                                  (count > 1 ? last * i / (count - 1) : 0),
                              0);
         samples.back().second = read(samples.back().first);
