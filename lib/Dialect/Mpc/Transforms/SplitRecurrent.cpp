@@ -1,5 +1,4 @@
-//===- SplitRecurrent.cpp - splitRecurrence recurrent layers
-//------------------------===//
+//===- SplitRecurrent.cpp - split recurrent layers ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -138,8 +137,8 @@ struct SplitRecurrentPass
       return signalPassFailure();
     SmallVector<std::pair<Operation *, RecurrenceShape>> layers;
     getOperation().walk([&](Operation *op) {
-      // Layers splitRecurrence by differentiation are no longer composite and
-      // skip mpc-decompose.
+      // Layers split by differentiation are no longer composite and skip
+      // mpc-decompose.
       if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
           shape && (info->kernels().hasPersistentRecurrence ||
                     !op->hasTrait<Composite>()))
