@@ -9,6 +9,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 
 #include "FusionKernel.h"
+#include "Schedules/Gemm.h"
+#include "Schedules/KernelPlan.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,11 +25,10 @@ static constexpr int64_t kAddressRegisters = 56, kRegistersOfSum = 2,
 static int64_t registersOf(FusionKind kind, const Schedule &schedule) {
   if (kind == FusionKind::attention)
     return MultiprocessorModel::kThreadRegisters;
-  auto rows = schedule.parameters.find("tile_m");
-  auto columns = schedule.parameters.find("tile_n");
-  if (rows == schedule.parameters.end() || columns == schedule.parameters.end())
+  auto tiles = schedule.get<GemmTiles>();
+  if (tiles.m == 0)
     return kOtherRegisters;
-  int64_t sums = rows->second * columns->second / schedule.threads;
+  int64_t sums = tiles.m * tiles.n / schedule.threads;
   return std::min(kAddressRegisters + kRegistersOfSum * sums,
                   MultiprocessorModel::kThreadRegisters);
 }
@@ -46,21 +47,19 @@ KernelResources::of(FusionOp fusion, const CudaTarget &architecture) {
   (*module)->setDiscardableAttrs(parent->getDiscardableAttrDictionary());
   builder.setInsertionPointToEnd(module->getBody());
   func::FuncOp kernel = kernelOf(fusion, "alone", builder);
-  for (const auto &family : kernelFamilies()) {
-    std::optional<Schedule> schedule = family->schedule(kernel, architecture);
-    if (!schedule)
-      continue;
-    schedule->family = family->name().str();
-    // Kernels with a grid barrier, and updates, need the whole GPU.
-    if (schedule->isCooperative() || family->name() == "update" ||
-        family->name() == "check" || schedule->threads % 32 != 0)
-      return std::nullopt;
-    KernelResources alone(fusion.getKind(), *schedule);
-    alone.kernel = kernel;
-    alone.module = std::move(module);
-    return alone;
-  }
-  return std::nullopt;
+  std::optional<PlannedKernel> planned =
+      PlannedKernel::choose(kernel, architecture);
+  if (!planned)
+    return std::nullopt;
+  const Schedule &schedule = planned->schedule;
+  // Kernels with a grid barrier, and updates, need the whole GPU.
+  if (schedule.isCooperative() || schedule.family == "update" ||
+      schedule.family == "check" || schedule.threads % 32 != 0)
+    return std::nullopt;
+  KernelResources alone(fusion.getKind(), schedule);
+  alone.kernel = kernel;
+  alone.module = std::move(module);
+  return alone;
 }
 
 void BlockResources::add(const KernelResources &part) {

@@ -9,7 +9,7 @@
 
 #include "Emit/KernelAttributes.h"
 #include "Emit/KernelComment.h"
-#include "Schedules/Schedule.h"
+#include "Schedules/KernelPlan.h"
 
 #include "Target/Kernel/ElementMemory.h"
 
@@ -81,8 +81,9 @@ struct LowerKernelsToGpuPass
     auto gpuModule =
         gpu::GPUModuleOp::create(builder, module.getLoc(), kCudaModuleName);
     builder.setInsertionPointToStart(gpuModule.getBody());
+    auto &plans = getAnalysis<KernelPlans>();
     for (func::FuncOp kernel : kernels) {
-      if (failed(lower(kernel, builder, *architecture))) {
+      if (failed(lower(kernel, builder, *architecture, plans))) {
         kernel.emitError() << "no code could be generated for kernel '"
                            << kernel.getName() << "'";
         return signalPassFailure();
@@ -93,11 +94,14 @@ struct LowerKernelsToGpuPass
 
 private:
   static LogicalResult lower(func::FuncOp kernel, OpBuilder &builder,
-                             const CudaTarget &architecture) {
-    if (failed(checkSchedule(kernel, architecture)))
+                             const CudaTarget &architecture,
+                             KernelPlans &plans) {
+    if (!kernel->hasAttr(exe::kScheduleAttr))
+      return Schedule::of(kernel);
+    FailureOr<const PlannedKernel *> planned = plans.plan(kernel, architecture);
+    if (failed(planned))
       return failure();
-    FailureOr<Schedule> schedule = Schedule::of(kernel);
-    FailureOr<const KernelFamily *> family = familyOf(kernel, *schedule);
+    const Schedule &schedule = (*planned)->schedule;
 
     SmallVector<Type> types;
     SmallVector<Location> locations;
@@ -110,9 +114,9 @@ private:
       types.push_back(memoryType(result.get().getType()));
       locations.push_back(result.get().getLoc());
     }
-    if (schedule->scratchBytes) {
+    if (schedule.scratchBytes) {
       types.push_back(
-          MemRefType::get({schedule->scratchBytes}, builder.getI8Type()));
+          MemRefType::get({schedule.scratchBytes}, builder.getI8Type()));
       locations.push_back(NameLoc::get(builder.getStringAttr("scratch")));
     }
     auto function = gpu::GPUFuncOp::create(
@@ -121,18 +125,18 @@ private:
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                       builder.getUnitAttr());
     function.setKnownGridSize(
-        SmallVector<int32_t>(schedule->blocks.begin(), schedule->blocks.end()));
+        SmallVector<int32_t>(schedule.blocks.begin(), schedule.blocks.end()));
     function.setKnownBlockSize(
-        SmallVector<int32_t>{static_cast<int32_t>(schedule->threads), 1, 1});
-    if (schedule->sharedBytes)
+        SmallVector<int32_t>{static_cast<int32_t>(schedule.threads), 1, 1});
+    if (schedule.sharedBytes)
       function->setAttr(kDynamicSharedAttr,
-                        builder.getI64IntegerAttr(schedule->sharedBytes));
-    if (schedule->scratchBytes)
+                        builder.getI64IntegerAttr(schedule.sharedBytes));
+    if (schedule.scratchBytes)
       function->setAttr(kScratchAttr,
-                        builder.getI64IntegerAttr(schedule->scratchBytes));
-    if (schedule->isCooperative())
+                        builder.getI64IntegerAttr(schedule.scratchBytes));
+    if (schedule.isCooperative())
       function->setAttr(kCooperativeAttr, builder.getUnitAttr());
-    if (needsWideIndices(function, *schedule))
+    if (needsWideIndices(function, schedule))
       function->setAttr(kIndex64Attr, builder.getUnitAttr());
     if (kernel->hasAttr(exe::kInPlaceAttr))
       function->setAttr("mpc.in_place", builder.getUnitAttr());
@@ -155,7 +159,7 @@ private:
                      scratchOf(function), /*firstBlock=*/0},
                     kernel,
                     architecture,
-                    *schedule,
+                    schedule,
                     {},
                     {}};
     unsigned inputs = kernel.getNumArguments(),
@@ -164,9 +168,7 @@ private:
       state.inputs.push_back(body.getArgument(i));
     for (unsigned i = 0; i < outputs; ++i)
       state.outputs.push_back(body.getArgument(inputs + i));
-    if (failed((*family)->emit(state)))
-      return failure();
-    return success();
+    return (*planned)->plan->emit(state);
   }
 
   /// Returns true if an index of the kernel may exceed 32 bits.

@@ -7,10 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schedules/Schedule.h"
+#include "Schedules/KernelPlan.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
-#include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,38 +37,12 @@ struct ScheduleKernelsPass
     FailureOr<CudaTarget> architecture = cudaTargetOf(module);
     if (failed(architecture))
       return signalPassFailure();
+    auto &plans = getAnalysis<KernelPlans>();
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr(MpcDialect::kKernelKindAttr) &&
-          !kernel.isExternal() &&
-          failed(kernel->hasAttr(exe::kScheduleAttr)
-                     ? checkSchedule(kernel, *architecture)
-                     : schedule(kernel, *architecture)))
+          !kernel.isExternal() && failed(plans.plan(kernel, *architecture)))
         return signalPassFailure();
-  }
-
-private:
-  static LogicalResult schedule(func::FuncOp kernel,
-                                const CudaTarget &architecture) {
-    // Only the update family supports scalar results that alias an input of all
-    // blocks.
-    auto kind =
-        kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
-    bool renewsInPlace = kind && kind.getValue() == FusionKind::update &&
-                         kernel->hasAttr(exe::kInPlaceAttr);
-    for (const auto &family : kernelFamilies()) {
-      if (renewsInPlace && family->name() != "update")
-        continue;
-      if (std::optional<Schedule> schedule =
-              family->schedule(kernel, architecture)) {
-        schedule->family = family->name().str();
-        kernel->setAttr(exe::kScheduleAttr,
-                        schedule->toAttribute(kernel.getContext()));
-        return success();
-      }
-    }
-    return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' has no form on "
-           << architecture.target().name();
+    markAnalysesPreserved<KernelPlans>();
   }
 };
 } // namespace

@@ -42,7 +42,7 @@ func.func private @odd_lines(%x: tensor<64x33xf32>, %b: tensor<33xf32>)
 
 // CHECK-LABEL: @two_shapes
 // CHECK-SAME: family = "map"
-// CHECK-SAME: vector = 4 : i64, vector_1 = 1 : i64
+// CHECK-SAME: vector = array<i64: 4, 1>
 func.func private @two_shapes(%x: tensor<64x32xf32>, %y: tensor<4x3x5xf32>, %z: tensor<5xf32>)
     -> (tensor<64x32xf32>, tensor<4x3x5xf32>) attributes {mpc.kernel_kind = "elementwise"} {
   %0 = mpc.neg %x : tensor<64x32xf32>

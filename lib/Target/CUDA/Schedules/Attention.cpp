@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionSplitKv.h"
+#include "KernelPlan.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
@@ -44,12 +45,14 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
   schedule.sharedBytes = (rows * (depth + lanes) + keys * (depth + lanes) +
                           keys * columns + rows * (keys + lanes)) *
                          (isDouble ? 8 : 4);
-  schedule.parameters = {{"rows", rows},
-                         {"keys", keys},
-                         {"depth", depth},
-                         {"columns", columns},
-                         {"lanes", lanes}};
-  splitKv(schedule, sizes, type, target);
+  AttentionSchedule parameters;
+  parameters.rows = rows;
+  parameters.keys = keys;
+  parameters.depth = depth;
+  parameters.columns = columns;
+  parameters.lanes = lanes;
+  parameters.grouped = sizes.grouped;
+  splitKv(schedule, parameters, sizes, type, target);
   return schedule;
 }
 
@@ -126,32 +129,30 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
   schedule.threads = 32 * warps;
   schedule.blocks[0] = countBlocks(sizes, 16 * warps, columns);
   schedule.sharedBytes = sharedBytes();
-  schedule.parameters = {
-      {"rows", 16 * warps},
-      {"keys", keys},
-      {"depth", depth},
-      {"columns", columns},
-      {"piece_columns", pieceColumns(columns, isTf32)},
-      {"stages", stages},
-      {"async_query", target.hasAsyncCopies() &&
-                          AttentionKernel::asyncBytes(op.getQuery()) > 0},
-      {"query_in_registers", keepsQuery},
-      {"weight_pieces", weightPieces(kernel, *type)},
-      {"matrix_units", 1}};
-  splitKv(schedule, sizes, attentionSumType(op.getQuery()), target);
+  AttentionSchedule parameters;
+  parameters.rows = 16 * warps;
+  parameters.keys = keys;
+  parameters.depth = depth;
+  parameters.columns = columns;
+  parameters.grouped = sizes.grouped;
+  parameters.matrixUnits = true;
+  parameters.pieceColumns = pieceColumns(columns, isTf32);
+  parameters.stages = stages;
+  parameters.asyncQuery =
+      target.hasAsyncCopies() && AttentionKernel::asyncBytes(op.getQuery()) > 0;
+  parameters.queryInRegisters = keepsQuery;
+  parameters.weightPieces = weightPieces(kernel, *type);
+  splitKv(schedule, parameters, sizes, attentionSumType(op.getQuery()), target);
   return schedule;
 }
 
 namespace {
-class AttentionFamily : public KernelFamily {
+class AttentionPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "attention"; }
+  AttentionPlan(func::FuncOp kernel, const CudaTarget &target, AttentionOp op)
+      : KernelPlan(kernel, target), op(op) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    AttentionOp op = attentionOf(kernel);
-    if (!op || elementCount(op.getResult()) == 0)
-      return std::nullopt;
+  std::optional<Schedule> schedule() const override {
     AttentionSizes sizes{AttentionProblem(op)};
     // Grouped-query attention with few queries: load keys once for all heads.
     bool isDouble = attentionSumType(op.getQuery()).isF64();
@@ -159,22 +160,25 @@ public:
         (isDouble ? kGroupRowsOfDouble : kGroupRows))
       sizes.grouped = sizes.share();
     std::optional<Schedule> schedule = scheduleMma(kernel, op, sizes, target);
-    if (!schedule)
-      schedule = scheduleFma(op, sizes, target);
-    if (sizes.grouped > 1)
-      schedule->parameters["grouped"] = sizes.grouped;
-    return schedule;
+    return schedule ? schedule : scheduleFma(op, sizes, target);
   }
 
-  LogicalResult emit(GpuKernel &kernel) const override {
-    AttentionKernel attention(kernel, attentionOf(kernel.kernel));
-    return kernel.schedule.parameters.count("matrix_units")
-               ? emitAttentionByMma(attention)
-               : emitAttentionByFma(attention);
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    AttentionKernel attention(gpuKernel, op);
+    return attention.parameters.matrixUnits ? emitAttentionByMma(attention)
+                                            : emitAttentionByFma(attention);
   }
+
+private:
+  /// MLIR's accessors are not const.
+  mutable AttentionOp op;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createAttentionFamily() {
-  return std::make_unique<AttentionFamily>();
+std::unique_ptr<KernelPlan> cuda::planAttention(func::FuncOp kernel,
+                                                const CudaTarget &target) {
+  AttentionOp op = attentionOf(kernel);
+  return op && elementCount(op.getResult()) > 0
+             ? std::make_unique<AttentionPlan>(kernel, target, op)
+             : nullptr;
 }

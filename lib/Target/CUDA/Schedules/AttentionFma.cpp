@@ -32,13 +32,13 @@ class FmaAttention {
 public:
   explicit FmaAttention(AttentionKernel &attention)
       : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values) {
-    const Schedule &schedule = k.schedule;
-    rows = schedule["rows"];
-    keys = schedule["keys"];
-    depth = schedule["depth"];
-    columns = schedule["columns"];
-    lanes = schedule["lanes"];
-    groups = schedule.threads / kRowThreads;
+    const AttentionSchedule &schedule = a.parameters;
+    rows = schedule.rows;
+    keys = schedule.keys;
+    depth = schedule.depth;
+    columns = schedule.columns;
+    lanes = schedule.lanes;
+    groups = k.schedule.threads / kRowThreads;
     rowsPerThread = rows / groups;
     keysPerThread = keys / kRowThreads;
     vectors = columns / (lanes * kRowThreads);

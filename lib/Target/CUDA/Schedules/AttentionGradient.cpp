@@ -5,37 +5,39 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionGradientKernel.h"
+#include "KernelPlan.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
 namespace {
-class AttentionGradientFamily : public KernelFamily {
+class AttentionGradientPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "attention_gradient"; }
+  AttentionGradientPlan(func::FuncOp kernel, const CudaTarget &target,
+                        AttentionGradientOp op)
+      : KernelPlan(kernel, target), op(op) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    AttentionGradientOp op = attentionGradientOf(kernel);
-    if (!op)
-      return std::nullopt;
-    if (std::optional<Schedule> schedule =
-            scheduleGradientMma(kernel, op, target))
-      return schedule;
-    return scheduleGradientFma(kernel, op);
+  std::optional<Schedule> schedule() const override {
+    std::optional<Schedule> schedule = scheduleGradientMma(kernel, op, target);
+    return schedule ? schedule : scheduleGradientFma(kernel, op);
   }
 
-  LogicalResult emit(GpuKernel &kernel) const override {
-    AttentionGradientKernel gradient(kernel,
-                                     attentionGradientOf(kernel.kernel));
-    return kernel.schedule.parameters.count("matrix_units")
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    AttentionGradientKernel gradient(gpuKernel, op);
+    return gradient.parameters.matrixUnits
                ? emitAttentionGradientByMma(gradient)
                : emitAttentionGradientByFma(gradient);
   }
+
+private:
+  AttentionGradientOp op;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createAttentionGradientFamily() {
-  return std::make_unique<AttentionGradientFamily>();
+std::unique_ptr<KernelPlan>
+cuda::planAttentionGradient(func::FuncOp kernel, const CudaTarget &target) {
+  AttentionGradientOp op = attentionGradientOf(kernel);
+  return op ? std::make_unique<AttentionGradientPlan>(kernel, target, op)
+            : nullptr;
 }

@@ -33,11 +33,10 @@ public:
 
   explicit FmaGradient(AttentionGradientKernel &gradient)
       : k(gradient.kernel), g(gradient), b(g.b), math(g.math), v(g.values) {
-    const Schedule &schedule = k.schedule;
-    rows = schedule["query_rows"];
-    piece = schedule["columns"];
-    lanes = schedule["lanes"];
-    groups = schedule.threads / kRowThreads;
+    rows = g.parameters.queryRows;
+    piece = g.parameters.columns;
+    lanes = g.parameters.lanes;
+    groups = k.schedule.threads / kRowThreads;
     rowsPerThread = rows / groups;
     vectors = piece / (lanes * kRowThreads);
     auto pieces = [&](int64_t extent) {
@@ -156,8 +155,10 @@ Schedule cuda::scheduleGradientFma(func::FuncOp kernel,
   schedule.sharedBytes = (2 * (rows + kOthers) * pitch +
                           2 * rows * (kOthers + lanes) + 3 * kOthers) *
                          (isDouble ? 8 : 4);
-  schedule.parameters = {{"columns", piece}, {"lanes", lanes}};
-  placeGradientBlocks(schedule, kernel, op, rows, rows);
+  AttentionGradientSchedule parameters;
+  parameters.columns = piece;
+  parameters.lanes = lanes;
+  placeGradientBlocks(schedule, parameters, kernel, op, rows);
   return schedule;
 }
 

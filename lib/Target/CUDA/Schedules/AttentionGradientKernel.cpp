@@ -51,14 +51,15 @@ struct GradientBlocks {
 };
 } // namespace
 
-void cuda::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
-                               AttentionGradientOp op, int64_t queryRows,
-                               int64_t keyRows) {
+void cuda::placeGradientBlocks(Schedule &schedule,
+                               AttentionGradientSchedule parameters,
+                               func::FuncOp kernel, AttentionGradientOp op,
+                               int64_t rows) {
   AttentionSizes sizes{AttentionProblem(op)};
   GradientBlocks blocks(sizes, *ContractionEpilogue::ofEach(kernel, op), op,
-                        queryRows, keyRows);
-  schedule.parameters["query_rows"] = queryRows;
-  schedule.parameters["key_rows"] = keyRows;
+                        rows, rows);
+  parameters.queryRows = parameters.keyRows = rows;
+  schedule.set(parameters);
   schedule.blocks[0] = std::max<int64_t>(blocks.rows + blocks.keys, 1);
   if (blocks.rows && blocks.keys)
     schedule.scratchBytes =
@@ -70,9 +71,10 @@ void cuda::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
 AttentionGradientKernel::AttentionGradientKernel(GpuKernel &kernel,
                                                  AttentionGradientOp op)
     : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
+      parameters(kernel.schedule.get<AttentionGradientSchedule>()),
       results(*ContractionEpilogue::ofEach(kernel.kernel, op)) {
-  GradientBlocks blocks(sizes, results, op, kernel.schedule["query_rows"],
-                        kernel.schedule["key_rows"]);
+  GradientBlocks blocks(sizes, results, op, parameters.queryRows,
+                        parameters.keyRows);
   rowTiles = blocks.rowTiles;
   keyTiles = blocks.keyTiles;
   rowBlocks = blocks.rows;
@@ -107,8 +109,8 @@ AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
     // Causal: later rows have more keys, so launch them first.
     if (problem.causal && rowTiles > 1)
       place[1] = math.sub(math.constant(rowTiles - 1), place[1]);
-    firstRow = kernel.named(math.mul(place[1], kernel.schedule["query_rows"]),
-                            "first_row");
+    firstRow =
+        kernel.named(math.mul(place[1], parameters.queryRows), "first_row");
     headNumber = place[0];
     keyHeadNumber = math.div(headNumber, sizes.share());
     placeHead(headNumber);
@@ -117,8 +119,8 @@ AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
   auto asKeys = [&](Value number) {
     SmallVector<Value> place =
         math.delinearize(number, {sizes.sharedHeads, keyTiles});
-    firstKey = kernel.named(math.mul(place[1], kernel.schedule["key_rows"]),
-                            "first_key");
+    firstKey =
+        kernel.named(math.mul(place[1], parameters.keyRows), "first_key");
     keyHeadNumber = headNumber = place[0];
     head = keyHead = headAt(keyHeadNumber, sizes.keyHeads);
     return keys();

@@ -41,11 +41,47 @@ AttentionGradientOp attentionGradientOf(mlir::func::FuncOp kernel);
 /// bytes: two values, 16-byte aligned.
 inline constexpr int64_t kGradientStaticBytes = 32;
 
-/// Sets grid, scratch memory and the parameters `query_rows` and `key_rows`:
-/// rows per block of each role.
-void placeGradientBlocks(Schedule &schedule, mlir::func::FuncOp kernel,
-                         AttentionGradientOp op, int64_t queryRows,
-                         int64_t keyRows);
+/// Parameters of gradient kernels: rows per block of each role, shared-memory
+/// columns of queries and keys (`depth`; tensor cores) and of values.
+struct AttentionGradientSchedule {
+  int64_t queryRows = 0, keyRows = 0, columns = 0;
+  /// Elements per vector of the FMA variant.
+  int64_t lanes = 0;
+  /// Tensor cores: stages of the pipeline, rows of the other operands' tiles of
+  /// each role, whether a role's own rows stay in registers, byte offset of own
+  /// rows in shared memory, whether the rows role has all keys in one tile and
+  /// the keys role accumulates both results in one pass, and accumulator
+  /// columns per pass.
+  int64_t depth = 0, stages = 0, keys = 0, queries = 0, ownOffset = 0,
+          sumColumns = 0;
+  bool matrixUnits = false, rowsInRegisters = false, keysInRegisters = false,
+       keysInOneTile = false, keysInOneWalk = false;
+
+  static void map(auto &schedule, auto field) {
+    field("query_rows", schedule.queryRows);
+    field("key_rows", schedule.keyRows);
+    field("columns", schedule.columns);
+    field("lanes", schedule.lanes, 0);
+    field("matrix_units", schedule.matrixUnits, false);
+    field("depth", schedule.depth, 0);
+    field("stages", schedule.stages, 0);
+    field("keys", schedule.keys, 0);
+    field("queries", schedule.queries, 0);
+    field("rows_in_registers", schedule.rowsInRegisters, false);
+    field("keys_in_registers", schedule.keysInRegisters, false);
+    field("own_offset", schedule.ownOffset, 0);
+    field("keys_in_one_tile", schedule.keysInOneTile, false);
+    field("keys_in_one_walk", schedule.keysInOneWalk, false);
+    field("sum_columns", schedule.sumColumns, 0);
+  }
+};
+
+/// Sets grid and scratch memory, and stores the parameters with `rows` rows per
+/// block of both roles.
+void placeGradientBlocks(Schedule &schedule,
+                         AttentionGradientSchedule parameters,
+                         mlir::func::FuncOp kernel, AttentionGradientOp op,
+                         int64_t rows);
 
 /// Generates the body of one kernel.
 class AttentionGradientKernel : public AttentionCodegen {
@@ -105,6 +141,7 @@ public:
   mlir::Type factorType() const;
 
   AttentionGradientOp op;
+  AttentionGradientSchedule parameters;
   /// Results by AttentionResult.
   std::vector<ContractionEpilogue> results;
   /// Indices of the block (emitRoles).

@@ -31,11 +31,10 @@ MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
     : k(gradient.kernel), g(gradient), b(g.b), math(g.math), v(g.values),
       type(fragmentTypeOf(g.factorType())), mma(k, type),
       fragments(k, v, type) {
-  const Schedule &schedule = k.schedule;
-  rows = schedule["query_rows"];
-  depth = schedule["depth"];
-  columns = schedule["columns"];
-  isAsync = schedule["stages"] == 2;
+  rows = g.parameters.queryRows;
+  depth = g.parameters.depth;
+  columns = g.parameters.columns;
+  isAsync = g.parameters.stages == 2;
   skew = 128 / g.factorType().getIntOrFloatBitWidth();
   // Without an additive mask the scale is folded into the exponent.
   g.formula.useFastPowers(/*scaled=*/g.problem.scale <= 0 || addsMask());
@@ -69,11 +68,11 @@ MmaGradient::Side MmaGradient::keySide() const {
 }
 
 void MmaGradient::takeRole(bool ofQuery) {
-  const Schedule &schedule = k.schedule;
+  const AttentionGradientSchedule &schedule = g.parameters;
   isQuery = ofQuery;
-  others = schedule[ofQuery ? "keys" : "queries"];
-  keepsOwn = schedule[ofQuery ? "rows_in_registers" : "keys_in_registers"];
-  inOneTile = ofQuery && schedule["keys_in_one_tile"];
+  others = ofQuery ? schedule.keys : schedule.queries;
+  keepsOwn = ofQuery ? schedule.rowsInRegisters : schedule.keysInRegisters;
+  inOneTile = ofQuery && schedule.keysInOneTile;
   int64_t stages = isAsync && !inOneTile ? 2 : 1;
   own = ofQuery ? querySide() : keySide();
   other = ofQuery ? keySide() : querySide();
@@ -92,7 +91,7 @@ void MmaGradient::takeRole(bool ofQuery) {
     rowStatistics = place({stages, 3, others}, g.sumType, "row_statistics");
   // Own rows on their way to registers may share memory with the others' tiles,
   // unless these are loaded once; else they stay in shared memory.
-  offset = keepsOwn && !inOneTile ? 0 : schedule["own_offset"];
+  offset = keepsOwn && !inOneTile ? 0 : schedule.ownOffset;
   for (Operand &operand : own)
     operand.tile =
         place({rows, operand.columns + skew}, element, operand.name + "_tile");
@@ -148,7 +147,7 @@ LogicalResult MmaGradient::emitKeys() {
   g.waitForStatistics();
   SmallVector<Sum> sums =
       sumsOf({AttentionResult::value, AttentionResult::key});
-  return k.schedule["keys_in_one_walk"] ? sum(sums) : sumEach(sums);
+  return g.parameters.keysInOneWalk ? sum(sums) : sumEach(sums);
 }
 
 LogicalResult
@@ -166,7 +165,7 @@ MmaGradient::walkOthers(llvm::function_ref<LogicalResult(Value, Value)> body) {
 
 SmallVector<MmaGradient::Sum>
 MmaGradient::sumsOf(ArrayRef<AttentionResult> results) {
-  int64_t most = k.schedule["sum_columns"];
+  int64_t most = g.parameters.sumColumns;
   SmallVector<Sum> sums;
   for (AttentionResult result : results) {
     if (!g.stores(result))

@@ -144,19 +144,19 @@ std::optional<Schedule> cuda::scheduleGradientMma(func::FuncOp kernel,
   Schedule schedule;
   schedule.threads = 32 * tiles.warps;
   schedule.sharedBytes = tiles.sharedBytes(stages);
-  schedule.parameters = {{"matrix_units", 1},
-                         {"depth", tiles.depth},
-                         {"columns", tiles.columns},
-                         {"stages", stages},
-                         {"keys", tiles.rows.others},
-                         {"queries", tiles.keys.others},
-                         {"rows_in_registers", tiles.rows.keepsOwn},
-                         {"keys_in_registers", tiles.keys.keepsOwn},
-                         {"own_offset", tiles.passingBytes(stages)},
-                         {"keys_in_one_tile", tiles.keysInOneTile},
-                         {"keys_in_one_walk", tiles.keysInOneWalk},
-                         {"sum_columns", tiles.sumColumns}};
-  placeGradientBlocks(schedule, kernel, op, tiles.blockRows(),
-                      tiles.blockRows());
+  AttentionGradientSchedule parameters;
+  parameters.matrixUnits = true;
+  parameters.depth = tiles.depth;
+  parameters.columns = tiles.columns;
+  parameters.stages = stages;
+  parameters.keys = tiles.rows.others;
+  parameters.queries = tiles.keys.others;
+  parameters.rowsInRegisters = tiles.rows.keepsOwn;
+  parameters.keysInRegisters = tiles.keys.keepsOwn;
+  parameters.ownOffset = tiles.passingBytes(stages);
+  parameters.keysInOneTile = tiles.keysInOneTile;
+  parameters.keysInOneWalk = tiles.keysInOneWalk;
+  parameters.sumColumns = tiles.sumColumns;
+  placeGradientBlocks(schedule, parameters, kernel, op, tiles.blockRows());
   return schedule;
 }

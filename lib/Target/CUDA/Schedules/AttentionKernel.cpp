@@ -88,9 +88,9 @@ AttentionCodegen::AttentionCodegen(GpuKernel &kernel,
 
 AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
     : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
+      parameters(kernel.schedule.get<AttentionSchedule>()),
       results(kernel.kernel, op) {
-  if (kernel.schedule.parameters.contains("grouped"))
-    sizes.grouped = kernel.schedule["grouped"];
+  sizes.grouped = parameters.grouped;
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,7 +100,7 @@ AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
 void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
   int64_t rowTiles = llvm::divideCeil(sizes.groupRows(), rows);
   int64_t columnTiles = llvm::divideCeil(sizes.width, columns);
-  int64_t parts = kernel.schedule["parts"];
+  int64_t parts = parameters.parts;
   tile = kernel.block();
   part = math.constant(0);
   if (parts > 1) {

@@ -61,6 +61,38 @@ struct AttentionSizes {
   int64_t groupRows() const { return length * grouped; }
 };
 
+/// Parameters of attention kernels: shared-memory tiles of query rows, keys
+/// and columns of keys (`depth`) and values; query heads per tile; number of
+/// parts of the keys (split-KV) and keys per part.
+struct AttentionSchedule {
+  int64_t rows = 0, keys = 0, depth = 0, columns = 0, grouped = 1, parts = 1,
+          partKeys = 0;
+  /// Elements per vector of the FMA variant.
+  int64_t lanes = 0;
+  /// Tensor cores: value columns whose fragments are loaded at once, stages of
+  /// the pipeline, whether the query is copied asynchronously and stays in
+  /// registers, 16-bit pieces per weight.
+  int64_t pieceColumns = 0, stages = 0, weightPieces = 0;
+  bool matrixUnits = false, asyncQuery = false, queryInRegisters = false;
+
+  static void map(auto &schedule, auto field) {
+    field("rows", schedule.rows);
+    field("keys", schedule.keys);
+    field("depth", schedule.depth);
+    field("columns", schedule.columns);
+    field("grouped", schedule.grouped, 1);
+    field("parts", schedule.parts);
+    field("part_keys", schedule.partKeys);
+    field("lanes", schedule.lanes, 0);
+    field("matrix_units", schedule.matrixUnits, false);
+    field("piece_columns", schedule.pieceColumns, 0);
+    field("stages", schedule.stages, 0);
+    field("async_query", schedule.asyncQuery, false);
+    field("query_in_registers", schedule.queryInRegisters, false);
+    field("weight_pieces", schedule.weightPieces, 0);
+  }
+};
+
 /// Returns the type of accumulators and softmax.
 mlir::Type attentionSumType(mlir::Value query);
 
@@ -204,6 +236,7 @@ public:
   int64_t storeLanes(int64_t most);
 
   AttentionOp op;
+  AttentionSchedule parameters;
   ContractionEpilogue results;
   /// Indices of the block; with split-KV also tile and part
   /// (AttentionSplitKv.h).

@@ -102,17 +102,17 @@ MmaAttention::MmaAttention(AttentionKernel &attention)
       type(fragmentTypeOf(getElementTypeOrSelf(a.op.getQuery()))), mma(k, type),
       fragments(k, v, type),
       element(getElementTypeOrSelf(a.op.getQuery().getType())) {
-  const Schedule &schedule = k.schedule;
-  rows = schedule["rows"];
-  keys = schedule["keys"];
-  depth = schedule["depth"];
-  columns = schedule["columns"];
-  stages = schedule["stages"];
+  const AttentionSchedule &schedule = a.parameters;
+  rows = schedule.rows;
+  keys = schedule.keys;
+  depth = schedule.depth;
+  columns = schedule.columns;
+  stages = schedule.stages;
   bytes = element.getIntOrFloatBitWidth() / 8;
   skew = 16 / bytes;
-  weightPieces = schedule["weight_pieces"];
-  pieceColumns = schedule["piece_columns"];
-  keepsQuery = schedule["query_in_registers"];
+  weightPieces = schedule.weightPieces;
+  pieceColumns = schedule.pieceColumns;
+  keepsQuery = schedule.queryInRegisters;
   // Without an additive mask the scale is folded into the exponent.
   Value mask = a.op.getMask();
   bool addsMask = mask && isa<FloatType>(getElementTypeOrSelf(mask.getType()));
@@ -199,7 +199,7 @@ LogicalResult MmaAttention::loadQuery() {
       a.op.getQuery(), a.head, a.firstRow, math.constant(0),
       queryTile,       {},     rows,       depth};
   query.ofGroup = a.sizes.grouped > 1;
-  if (k.schedule["async_query"]) {
+  if (a.parameters.asyncQuery) {
     a.copyAsync(query);
     cuda::CommitCopiesOp::create(b, k.loc);
     cuda::WaitCopiesOp::create(b, k.loc, 0);

@@ -29,10 +29,11 @@ static int64_t counterBytes(int64_t tiles) {
   return llvm::alignTo(tiles * int64_t(sizeof(int32_t)), 64);
 }
 
-void cuda::splitKv(Schedule &schedule, const AttentionSizes &sizes,
-                   Type sumType, const CudaTarget &target) {
-  int64_t rows = schedule["rows"], columns = schedule["columns"],
-          pair = 2 * schedule["keys"], tiles = schedule.blocks[0];
+void cuda::splitKv(Schedule &schedule, AttentionSchedule parameters,
+                   const AttentionSizes &sizes, Type sumType,
+                   const CudaTarget &target) {
+  int64_t rows = parameters.rows, columns = parameters.columns,
+          pair = 2 * parameters.keys, tiles = schedule.blocks[0];
   int64_t parts = 1, partKeys = sizes.positions;
   if (sizes.groupRows() <= rows && 2 * tiles <= target.multiprocessors()) {
     int64_t wanted = std::min({kMostParts, 2 * target.multiprocessors() / tiles,
@@ -42,8 +43,9 @@ void cuda::splitKv(Schedule &schedule, const AttentionSizes &sizes,
       parts = llvm::divideCeil(sizes.positions, partKeys);
     }
   }
-  schedule.parameters["parts"] = parts;
-  schedule.parameters["part_keys"] = partKeys;
+  parameters.parts = parts;
+  parameters.partKeys = partKeys;
+  schedule.set(parameters);
   if (parts == 1)
     return;
   schedule.blocks[0] = tiles * parts;
@@ -53,9 +55,8 @@ void cuda::splitKv(Schedule &schedule, const AttentionSizes &sizes,
 }
 
 SplitKvPart::SplitKvPart(AttentionKernel &attention)
-    : a(attention), rows(a.kernel.schedule["rows"]),
-      columns(a.kernel.schedule["columns"]), parts(a.kernel.schedule["parts"]),
-      partKeys(a.kernel.schedule["part_keys"]) {
+    : a(attention), rows(a.parameters.rows), columns(a.parameters.columns),
+      parts(a.parameters.parts), partKeys(a.parameters.partKeys) {
   first = a.math.constant(0);
   if (!isShared())
     return;

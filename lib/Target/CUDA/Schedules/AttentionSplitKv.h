@@ -18,10 +18,11 @@
 namespace mpc::cuda {
 
 /// Splits the keys of a schedule whose blocks have all rows of a head, at
-/// multiples of `keys`, if that improves utilization. Adds the parameters
-/// "parts" (1: no split) and "part_keys".
-void splitKv(Schedule &schedule, const AttentionSizes &sizes,
-             mlir::Type sumType, const CudaTarget &target);
+/// multiples of `keys`, if that improves utilization. Sets `parts` (1: no
+/// split) and `partKeys`, and stores the parameters.
+void splitKv(Schedule &schedule, AttentionSchedule parameters,
+             const AttentionSizes &sizes, mlir::Type sumType,
+             const CudaTarget &target);
 
 /// The block's part of the keys. All threads of a block store their partial
 /// results, then reduce.

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelPlan.h"
 #include "RowReductionPlan.h"
 #include "ThreadGroupLowering.h"
 
@@ -27,15 +28,13 @@ static constexpr int64_t kColumnBlocksPerProcessor = 4;
 static constexpr int64_t kJoinBytes = 32 * 1024;
 
 namespace {
-class ColumnReductionFamily : public KernelFamily {
+class ColumnKernelPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "reduction"; }
+  ColumnKernelPlan(func::FuncOp kernel, const CudaTarget &target,
+                   std::unique_ptr<RowReductionPlan> plan)
+      : KernelPlan(kernel, target), plan(std::move(plan)) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel);
-    if (!plan || !plan->form().isVertical())
-      return std::nullopt;
+  std::optional<Schedule> schedule() const override {
     RowThreadMapping geometry;
     geometry.vector = plan->lanes();
     int64_t items = std::max<int64_t>(plan->items(geometry.vector), 1);
@@ -71,14 +70,11 @@ public:
     return schedule;
   }
 
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    std::optional<Schedule> chosen = schedule(kernel, target);
-    return chosen ? withTeamOf(given, *chosen) : chosen;
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    return withTeamOf(given, *schedule());
   }
-  LogicalResult emit(GpuKernel &kernel) const override {
-    return emitRows(kernel, kernel.schedule.team);
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    return emitRows(gpuKernel, *plan, gpuKernel.schedule.team);
   }
 
 private:
@@ -101,9 +97,15 @@ private:
       group *= 2;
     return group;
   }
+
+  std::unique_ptr<RowReductionPlan> plan;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createReductionFamily() {
-  return std::make_unique<ColumnReductionFamily>();
+std::unique_ptr<KernelPlan>
+cuda::planColumnReduction(func::FuncOp kernel, const CudaTarget &target) {
+  std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel);
+  if (!plan || !plan->form().isVertical())
+    return nullptr;
+  return std::make_unique<ColumnKernelPlan>(kernel, target, std::move(plan));
 }

@@ -266,54 +266,18 @@ std::optional<FusedGemm> FusedGemm::convolution(func::FuncOp kernel,
 }
 
 //===----------------------------------------------------------------------===//
-// Kernel family
+// Plan
 //===----------------------------------------------------------------------===//
 
-namespace {
-class ConvolutionFamily : public KernelFamily {
-public:
-  StringRef name() const override { return "convolution"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    return scheduleBy(kernel, target, [&](const FusedGemm &problem) {
-      return scheduleGemm(kernel, problem, GemmTiles::choose(problem, target));
-    });
-  }
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    return scheduleBy(kernel, target, [&](const FusedGemm &problem) {
-      return scheduleGemmAs(kernel, problem, target, given);
-    });
-  }
-  LogicalResult emit(GpuKernel &kernel) const override {
-    std::optional<FusedGemm> problem =
-        FusedGemm::convolution(kernel.kernel, kernel.target);
-    if (!problem)
-      return failure();
-    return kernel.schedule.parameters.contains("depthwise")
-               ? emitDepthwise(kernel, *problem)
-               : emitGemm(kernel, *problem);
-  }
-
-private:
-  /// `ofProduct` schedules the implicit GEMM, unless it is depthwise.
-  static std::optional<Schedule>
-  scheduleBy(func::FuncOp kernel, const CudaTarget &target,
-             llvm::function_ref<std::optional<Schedule>(const FusedGemm &)>
-                 ofProduct) {
-    std::optional<FusedGemm> problem = FusedGemm::convolution(kernel, target);
-    if (!problem)
-      return std::nullopt;
-    if (std::optional<Schedule> schedule =
-            scheduleDepthwise(kernel, *problem, target))
-      return schedule;
-    // Implicit GEMM does not support global pooling.
-    return problem->pool.op ? std::nullopt : ofProduct(*problem);
-  }
-};
-} // namespace
-
-std::unique_ptr<KernelFamily> cuda::createConvolutionFamily() {
-  return std::make_unique<ConvolutionFamily>();
+std::unique_ptr<KernelPlan> cuda::planConvolution(func::FuncOp kernel,
+                                                  const CudaTarget &target) {
+  std::optional<FusedGemm> problem = FusedGemm::convolution(kernel, target);
+  if (!problem)
+    return nullptr;
+  if (auto depthwise = planDepthwise(kernel, target, *problem))
+    return depthwise;
+  // Implicit GEMM does not support global pooling.
+  if (problem->pool.op)
+    return nullptr;
+  return GemmPlan::of(kernel, target, std::move(problem));
 }

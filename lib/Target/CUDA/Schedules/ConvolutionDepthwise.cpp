@@ -20,33 +20,60 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-std::optional<Schedule> cuda::scheduleDepthwise(func::FuncOp kernel,
-                                                const FusedGemm &problem,
-                                                const CudaTarget &target) {
-  auto op = cast<ConvOp>(problem.anchor);
-  ConvolutionShape shape = *ConvolutionShape::of(op);
-  if (shape.groups == 1 || shape.groupChannels() != 1)
-    return std::nullopt;
+namespace {
+class DepthwisePlan : public KernelPlan {
+public:
+  DepthwisePlan(func::FuncOp kernel, const CudaTarget &target,
+                FusedGemm problem, GemmEpilogue epilogue)
+      : KernelPlan(kernel, target), problem(std::move(problem)),
+        op(cast<ConvOp>(this->problem.anchor)),
+        shape(*ConvolutionShape::of(op)), epilogue(std::move(epilogue)) {
+    // With several outputs per channel, inputs are loaded one at a time.
+    this->epilogue.lanes =
+        shape.groupOutputs() == 1
+            ? alignedRunOf(op.getInput(), this->epilogue.lanes)
+            : 1;
+  }
+
+  int64_t items() const {
+    return shape.pixels() * shape.outputs / epilogue.lanes;
+  }
+  std::optional<Schedule> schedule() const override {
+    Schedule schedule;
+    DepthwiseSchedule parameters;
+    parameters.lanes = epilogue.lanes;
+    schedule.threads = kDepthwiseThreads;
+    schedule.blocks[0] = llvm::divideCeil(items(), kDepthwiseThreads);
+    if (problem.pool.op)
+      schedulePooled(shape, target, parameters, schedule);
+    schedule.set(parameters);
+    return schedule;
+  }
+  LogicalResult emit(GpuKernel &gpuKernel) const override;
+
+private:
+  FusedGemm problem;
+  /// MLIR's accessors are not const.
+  mutable ConvOp op;
+  ConvolutionShape shape;
+  GemmEpilogue epilogue;
+};
+} // namespace
+
+std::unique_ptr<KernelPlan> cuda::planDepthwise(func::FuncOp kernel,
+                                                const CudaTarget &target,
+                                                FusedGemm &problem) {
+  ConvolutionShape shape = *ConvolutionShape::of(cast<ConvOp>(problem.anchor));
+  if (shape.groups == 1 || shape.groupChannels() != 1 ||
+      shape.pixels() * shape.outputs > INT32_MAX)
+    return nullptr;
   // Columns of the epilogue are all channels.
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel, problem, shape.outputs);
   if (!epilogue)
-    return std::nullopt;
-  // With several outputs per channel, inputs are loaded one at a time.
-  int64_t lanes = shape.groupOutputs() == 1
-                      ? alignedRunOf(op.getInput(), epilogue->lanes)
-                      : 1;
-  Schedule schedule;
-  int64_t items = shape.pixels() * shape.outputs / lanes;
-  if (items > INT32_MAX)
-    return std::nullopt;
-  schedule.parameters["depthwise"] = 1;
-  schedule.parameters["lanes"] = lanes;
-  schedule.threads = kDepthwiseThreads;
-  schedule.blocks[0] = llvm::divideCeil(items, kDepthwiseThreads);
-  if (problem.pool.op)
-    schedulePooled(shape, target, schedule);
-  return schedule;
+    return nullptr;
+  return std::make_unique<DepthwisePlan>(kernel, target, std::move(problem),
+                                         std::move(*epilogue));
 }
 
 FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
@@ -138,17 +165,10 @@ FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
   return loop.getResult(0);
 }
 
-LogicalResult cuda::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
-  auto op = cast<ConvOp>(problem.anchor);
-  ConvolutionShape shape = *ConvolutionShape::of(op);
-  std::optional<GemmEpilogue> epilogue =
-      GemmEpilogue::of(kernel.kernel, problem, shape.outputs);
-  if (!epilogue)
-    return failure();
-  int64_t lanes = kernel.schedule["lanes"];
-  epilogue->lanes = lanes;
+LogicalResult DepthwisePlan::emit(GpuKernel &kernel) const {
+  int64_t lanes = epilogue.lanes;
   if (problem.pool.op)
-    return emitPooled(kernel, problem, shape, *epilogue);
+    return emitPooled(kernel, problem, shape, epilogue);
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
   IndexMath math{b, loc};
@@ -174,7 +194,7 @@ LogicalResult cuda::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
   FailureOr<Value> sum = sumDepthwise(kernel, op, shape, pixel, column, lanes);
   if (failed(sum))
     return failure();
-  return epilogue->emit(
+  return epilogue.emit(
       kernel, *sum,
       shape.indices(pixel.front(), ValueRange(pixel).drop_front(), column));
 }

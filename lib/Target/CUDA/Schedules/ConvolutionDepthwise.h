@@ -19,13 +19,24 @@ namespace mpc::cuda {
 /// Threads per block.
 inline constexpr int64_t kDepthwiseThreads = 128;
 
-/// Schedules a depthwise convolution (one input channel per output channel): a
-/// thread computes some channels of one pixel. Returns nullopt for others.
-std::optional<Schedule> scheduleDepthwise(mlir::func::FuncOp kernel,
-                                          const FusedGemm &problem,
-                                          const CudaTarget &target);
-/// Generates the kernel's body.
-mlir::LogicalResult emitDepthwise(GpuKernel &kernel, const FusedGemm &problem);
+/// Parameters of a depthwise convolution: channels per thread; with global
+/// pooling, rows of pixels per thread.
+struct DepthwiseSchedule {
+  int64_t depthwise = 1, lanes = 1, steps = 0;
+
+  static void map(auto &schedule, auto field) {
+    field("depthwise", schedule.depthwise);
+    field("lanes", schedule.lanes);
+    field("steps", schedule.steps, 0);
+  }
+};
+
+/// Plans a depthwise convolution (one input channel per output channel): a
+/// thread computes some channels of one pixel. Returns null for others; takes
+/// the problem otherwise.
+std::unique_ptr<KernelPlan> planDepthwise(mlir::func::FuncOp kernel,
+                                          const CudaTarget &target,
+                                          FusedGemm &problem);
 
 /// Accumulates the window for `lanes` channels from `column` on at output
 /// `pixel` [n, d, h, w].
@@ -36,7 +47,7 @@ mlir::FailureOr<mlir::Value> sumDepthwise(GpuKernel &kernel, ConvOp op,
 
 // DepthwisePooling.cpp: the same with fused global pooling.
 void schedulePooled(const ConvolutionShape &shape, const CudaTarget &target,
-                    Schedule &schedule);
+                    DepthwiseSchedule &parameters, Schedule &schedule);
 mlir::LogicalResult emitPooled(GpuKernel &kernel, const FusedGemm &problem,
                                const ConvolutionShape &shape,
                                const GemmEpilogue &epilogue);

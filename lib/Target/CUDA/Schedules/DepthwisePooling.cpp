@@ -62,7 +62,7 @@ public:
         shares(shape, epilogue.lanes),
         emitter(kernel.builder, kernel.loc, cudaElementTarget()),
         math(kernel.builder, kernel.loc), index{kernel.builder, kernel.loc} {
-    shares.setSteps(kernel.schedule["steps"]);
+    shares.setSteps(kernel.schedule.get<DepthwiseSchedule>().steps);
   }
   LogicalResult run();
 
@@ -95,8 +95,9 @@ private:
 } // namespace
 
 void cuda::schedulePooled(const ConvolutionShape &shape,
-                          const CudaTarget &target, Schedule &schedule) {
-  Shares shares(shape, schedule["lanes"]);
+                          const CudaTarget &target,
+                          DepthwiseSchedule &parameters, Schedule &schedule) {
+  Shares shares(shape, parameters.lanes);
   int64_t lines = llvm::divideCeil(shares.pixels, shares.rows),
           enough = kBlocks *
                    MultiprocessorModel::of(target.target()).multiprocessors;
@@ -104,7 +105,7 @@ void cuda::schedulePooled(const ConvolutionShape &shape,
       std::max({int64_t(1), int64_t(llvm::divideCeil(lines, kMostLines)),
                 lines * shares.parts * shape.batch / enough});
   shares.setSteps(steps);
-  schedule.parameters["steps"] = steps;
+  parameters.steps = steps;
   schedule.blocks[0] = shape.batch * shares.parts * shares.chunks;
   if (shares.chunks > 1)
     schedule.scratchBytes = shares.counterBytes(shape.batch) +

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementwiseCodegen.h"
+#include "KernelPlan.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
@@ -237,30 +238,31 @@ ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
 static constexpr int64_t kElementwiseThreads = 256, kFewElementwiseThreads = 64;
 
 namespace {
-class ElementwiseFamily : public KernelFamily {
+/// Parameters of the schedule: vector width of each group of results.
+struct ElementwiseSchedule {
+  SmallVector<int64_t> vectors;
+
+  static void map(auto &schedule, auto field) {
+    field("vector", schedule.vectors);
+  }
+};
+
+class ElementwisePlan : public KernelPlan {
 public:
-  StringRef name() const override { return "map"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    std::optional<Schedule> chosen = schedule(kernel, target);
+  using KernelPlan::KernelPlan;
+
+  std::optional<Schedule> schedule() const override;
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    std::optional<Schedule> chosen = schedule();
     return chosen ? onGridOf(given, *chosen) : chosen;
   }
   LogicalResult emit(GpuKernel &kernel) const override;
-
-private:
-  static std::string lanesName(size_t group) {
-    return group == 0 ? "vector" : "vector_" + std::to_string(group);
-  }
 };
 } // namespace
 
-std::optional<Schedule>
-ElementwiseFamily::schedule(func::FuncOp kernel,
-                            const CudaTarget &target) const {
+std::optional<Schedule> ElementwisePlan::schedule() const {
   Schedule schedule;
+  ElementwiseSchedule parameters;
   int64_t items = 0;
   TrialCodegen first(kernel);
   ElementwiseCodegen shapes(kernel, first.builder, first.memory.inputs,
@@ -272,20 +274,22 @@ ElementwiseFamily::schedule(func::FuncOp kernel,
         ElementwiseCodegen::chooseWidth(kernel, group);
     if (!width)
       return std::nullopt;
-    schedule.parameters[lanesName(group)] = width->lanes;
+    parameters.vectors.push_back(width->lanes);
     items = std::max(items, width->items);
   }
   bool few = items < 2 * kElementwiseThreads * target.multiprocessors();
   schedule.threads = few ? kFewElementwiseThreads : kElementwiseThreads;
   schedule.blocks[0] =
       std::max<int64_t>(llvm::divideCeil(items, schedule.threads), 1);
+  schedule.set(parameters);
   return schedule;
 }
 
-LogicalResult ElementwiseFamily::emit(GpuKernel &kernel) const {
+LogicalResult ElementwisePlan::emit(GpuKernel &kernel) const {
   OpBuilder &builder = kernel.builder;
   ElementwiseCodegen map(kernel.kernel, builder, kernel.inputs, kernel.outputs);
   IndexMath math{builder, kernel.loc};
+  auto parameters = kernel.schedule.get<ElementwiseSchedule>();
   int64_t threads = kernel.schedule.threads, blocks = kernel.schedule.blocks[0];
   Value item = kernel.thread();
   if (blocks > 1)
@@ -296,8 +300,7 @@ LogicalResult ElementwiseFamily::emit(GpuKernel &kernel) const {
       kernel.named(value, name);
   };
   for (size_t group = 0; group < map.groups(); ++group) {
-    int64_t lanes = kernel.schedule[lanesName(group)],
-            items = map.items(group, lanes);
+    int64_t lanes = parameters.vectors[group], items = map.items(group, lanes);
     if (items == 0)
       continue;
     OpBuilder::InsertionGuard guard(builder);
@@ -312,6 +315,7 @@ LogicalResult ElementwiseFamily::emit(GpuKernel &kernel) const {
   return success();
 }
 
-std::unique_ptr<KernelFamily> cuda::createMapFamily() {
-  return std::make_unique<ElementwiseFamily>();
+std::unique_ptr<KernelPlan> cuda::planElementwise(func::FuncOp kernel,
+                                                  const CudaTarget &target) {
+  return std::make_unique<ElementwisePlan>(kernel, target);
 }

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelPlan.h"
 #include "Schedule.h"
 
 #include "Target/Kernel/TileRegions.h"
@@ -29,31 +30,28 @@ ElementTarget scalarTarget() {
   return target;
 }
 
-class FallbackFamily : public KernelFamily {
+class FallbackPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "loop"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
+  using KernelPlan::KernelPlan;
+
+  std::optional<Schedule> schedule() const override {
     bool inOrder = false;
-    return choose(kernel, inOrder);
+    return choose(inOrder);
   }
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
     bool inOrder = false;
-    std::optional<Schedule> chosen = choose(kernel, inOrder);
+    std::optional<Schedule> chosen = choose(inOrder);
     return chosen && !inOrder ? onGridOf(given, *chosen) : chosen;
   }
   LogicalResult emit(GpuKernel &kernel) const override;
 
 private:
   /// Chooses a schedule and determines whether phases are ordered.
-  static std::optional<Schedule> choose(func::FuncOp kernel, bool &inOrder);
+  std::optional<Schedule> choose(bool &inOrder) const;
 };
 } // namespace
 
-std::optional<Schedule> FallbackFamily::choose(func::FuncOp kernel,
-                                               bool &inOrder) {
+std::optional<Schedule> FallbackPlan::choose(bool &inOrder) const {
   // Items and scratch memory are only known from generated code.
   TrialCodegen trial(kernel);
   FailureOr<int64_t> scratch =
@@ -75,7 +73,7 @@ std::optional<Schedule> FallbackFamily::choose(func::FuncOp kernel,
   return schedule;
 }
 
-LogicalResult FallbackFamily::emit(GpuKernel &kernel) const {
+LogicalResult FallbackPlan::emit(GpuKernel &kernel) const {
   OpBuilder builder = kernel.builder;
   if (failed(emitLoops(kernel.kernel, builder,
                        {kernel.inputs, kernel.outputs, kernel.scratch},
@@ -116,6 +114,7 @@ LogicalResult FallbackFamily::emit(GpuKernel &kernel) const {
   return success();
 }
 
-std::unique_ptr<KernelFamily> cuda::createLoopFamily() {
-  return std::make_unique<FallbackFamily>();
+std::unique_ptr<KernelPlan> cuda::planFallback(func::FuncOp kernel,
+                                               const CudaTarget &target) {
+  return std::make_unique<FallbackPlan>(kernel, target);
 }

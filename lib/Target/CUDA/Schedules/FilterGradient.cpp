@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "FilterGradientProblem.h"
+#include "GemmCost.h"
 #include "LastArrivingBlock.h"
-#include "Schedule.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,36 +60,43 @@ private:
   SmallVector<Value> windowPlace;
 };
 
-class FilterGradientFamily : public KernelFamily {
+class FilterGradientPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "filter"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    return scheduleFilter(kernel, target);
+  FilterGradientPlan(func::FuncOp kernel, const CudaTarget &target,
+                     const FilterGradientOps &ops)
+      : KernelPlan(kernel, target), direct(ops),
+        gemm(GemmPlan::of(kernel, target,
+                          FusedGemm::filterGradient(kernel, target))) {}
+
+  /// Chooses the variant with the lower estimated cost.
+  std::optional<Schedule> schedule() const override {
+    Schedule threads = scheduleDirectFilter(direct, target);
+    std::optional<Schedule> product = gemm ? gemm->schedule() : std::nullopt;
+    if (!product)
+      return threads;
+    double cycles =
+        GemmCost(gemm->problem, target).cycles(product->get<GemmTiles>());
+    return cycles < directFilterCycles(direct, threads, target) ? *product
+                                                                : threads;
   }
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
-    if (!ops)
-      return std::nullopt;
-    // Either variant, if both are possible.
-    if (std::optional<FusedGemm> problem =
-            FusedGemm::filterGradient(kernel, target);
-        problem && given.parameters.contains("tile_m"))
-      return scheduleGemmAs(kernel, *problem, target, given);
-    return scheduleFilterThreads(FilterGradientProblem(*ops), target);
+  /// Either variant, if both are possible.
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    return gemm && isGemm(given) ? gemm->scheduleAs(given)
+                                 : scheduleDirectFilter(direct, target);
   }
-  LogicalResult emit(GpuKernel &kernel) const override {
-    if (kernel.schedule.parameters.contains("tile_m")) {
-      std::optional<FusedGemm> problem =
-          FusedGemm::filterGradient(kernel.kernel, kernel.target);
-      return problem ? emitGemm(kernel, *problem) : failure();
-    }
-    return DirectFilterGradientEmitter(kernel,
-                                       *FilterGradientOps::of(kernel.kernel))
-        .run();
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    return isGemm(gpuKernel.schedule)
+               ? gemm->emit(gpuKernel)
+               : DirectFilterGradientEmitter(gpuKernel, direct.ops).run();
   }
+
+private:
+  static bool isGemm(const Schedule &schedule) {
+    return schedule.get<GemmTiles>().m > 0;
+  }
+
+  FilterGradientProblem direct;
+  std::unique_ptr<GemmPlan> gemm;
 };
 } // namespace
 
@@ -146,7 +153,7 @@ LogicalResult DirectFilterGradientEmitter::run() {
 
 /// Accumulates over this block's rows of positions.
 Carried DirectFilterGradientEmitter::sum() {
-  int64_t lines = kernel.schedule["lines"];
+  int64_t lines = kernel.schedule.get<DirectFilterSchedule>().lines;
   Value begin = constant(0), end = constant(problem.lines);
   if (kernel.schedule.blocks[1] > 1) {
     begin = index.mul(kernel.block(gpu::Dimension::y), lines);
@@ -322,6 +329,9 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
   });
 }
 
-std::unique_ptr<KernelFamily> cuda::createFilterFamily() {
-  return std::make_unique<FilterGradientFamily>();
+std::unique_ptr<KernelPlan> cuda::planFilterGradient(func::FuncOp kernel,
+                                                     const CudaTarget &target) {
+  std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
+  return ops ? std::make_unique<FilterGradientPlan>(kernel, target, *ops)
+             : nullptr;
 }

@@ -56,16 +56,21 @@ struct FilterGradientProblem {
 /// Threads per block of the direct variant.
 inline constexpr int64_t kFilterThreads = 128;
 
-/// Schedule the direct variant, for every kernel of FilterGradientOps, and the
-/// implicit GEMM; nullopt if that does not apply.
-Schedule scheduleFilterThreads(const FilterGradientProblem &problem,
-                               const CudaTarget &target);
-std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
-                                              const CudaTarget &target);
-/// Chooses the variant with the lower estimated cost; nullopt for other
-/// kernels.
-std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
-                                       const CudaTarget &target);
+/// Parameters of the direct variant: rows of output positions per block.
+struct DirectFilterSchedule {
+  int64_t lines = 0;
+
+  static void map(auto &schedule, auto field) {
+    field("lines", schedule.lines);
+  }
+};
+
+/// Schedules the direct variant.
+Schedule scheduleDirectFilter(const FilterGradientProblem &problem,
+                              const CudaTarget &target);
+/// Estimates the cycles of the direct variant.
+double directFilterCycles(const FilterGradientProblem &problem,
+                          const Schedule &schedule, const CudaTarget &target);
 
 } // namespace mpc::cuda
 

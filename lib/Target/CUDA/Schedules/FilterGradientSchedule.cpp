@@ -30,12 +30,8 @@ static constexpr double kPerPosition = 12;
 static constexpr double kFilterStart = 2000, kFilterSemaphore = 4000,
                         kFilterPart = 100;
 
-//===----------------------------------------------------------------------===//
-// Direct variant
-//===----------------------------------------------------------------------===//
-
-Schedule cuda::scheduleFilterThreads(const FilterGradientProblem &problem,
-                                     const CudaTarget &target) {
+Schedule cuda::scheduleDirectFilter(const FilterGradientProblem &problem,
+                                    const CudaTarget &target) {
   Schedule schedule;
   schedule.threads = kFilterThreads;
   schedule.blocks[0] =
@@ -47,7 +43,7 @@ Schedule cuda::scheduleFilterThreads(const FilterGradientProblem &problem,
   int64_t lines = std::max<int64_t>(
       llvm::divideCeil(std::max<int64_t>(problem.lines, 1), splits), 1);
   splits = std::max<int64_t>(llvm::divideCeil(problem.lines, lines), 1);
-  schedule.parameters["lines"] = lines;
+  schedule.set(DirectFilterSchedule{lines});
   schedule.blocks[1] = splits;
   if (splits > 1)
     schedule.scratchBytes =
@@ -57,47 +53,21 @@ Schedule cuda::scheduleFilterThreads(const FilterGradientProblem &problem,
   return schedule;
 }
 
-/// Estimates the cycles of the direct variant.
-static double cyclesOf(const FilterGradientProblem &problem,
-                       const Schedule &schedule, const CudaTarget &target) {
+double cuda::directFilterCycles(const FilterGradientProblem &problem,
+                                const Schedule &schedule,
+                                const CudaTarget &target) {
   double blocks = double(schedule.blocks[0]) * schedule.blocks[1];
   double rounds = std::ceil(blocks / target.multiprocessors());
   // Per position one multiply-add per sum, a load per output channel and one of
   // the image, and the bounds check.
   double perPosition =
       problem.rows * problem.lanes + 2 * problem.rows + kPerPosition;
-  double positions = double(schedule["lines"]) * problem.positions.back();
+  double positions = double(schedule.get<DirectFilterSchedule>().lines) *
+                     problem.positions.back();
   double cycles =
       rounds * positions * perPosition * kFilterThreads / kInstructions +
       kFilterStart;
   if (schedule.blocks[1] > 1)
     cycles += kFilterSemaphore + schedule.blocks[1] * kFilterPart;
   return cycles;
-}
-
-//===----------------------------------------------------------------------===//
-// Choice
-//===----------------------------------------------------------------------===//
-
-std::optional<Schedule> cuda::scheduleFilterProduct(func::FuncOp kernel,
-                                                    const CudaTarget &target) {
-  std::optional<FusedGemm> problem = FusedGemm::filterGradient(kernel, target);
-  if (!problem)
-    return std::nullopt;
-  return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
-}
-
-std::optional<Schedule> cuda::scheduleFilter(func::FuncOp kernel,
-                                             const CudaTarget &target) {
-  std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
-  if (!ops)
-    return std::nullopt;
-  FilterGradientProblem problem(*ops);
-  Schedule threads = scheduleFilterThreads(problem, target);
-  std::optional<Schedule> product = scheduleFilterProduct(kernel, target);
-  if (!product)
-    return threads;
-  FusedGemm multiplied = *FusedGemm::filterGradient(kernel, target);
-  double cycles = GemmCost(multiplied, target).cycles(GemmTiles::of(*product));
-  return cycles < cyclesOf(problem, threads, target) ? *product : threads;
 }

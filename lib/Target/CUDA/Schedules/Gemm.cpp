@@ -36,7 +36,7 @@ public:
   GemmEmitter(GpuKernel &kernel, const FusedGemm &problem,
               const GemmEpilogue &epilogue)
       : kernel(kernel), problem(problem), epilogue(epilogue),
-        tiles(GemmTiles::of(kernel.schedule)),
+        tiles(kernel.schedule.get<GemmTiles>()),
         operandSums(kernel, problem, tiles) {}
 
   LogicalResult emit();
@@ -541,48 +541,9 @@ GemmEmitter::finishElement(Value warpTileRow, Value warpTileColumn,
   return result;
 }
 
-//===----------------------------------------------------------------------===//
-// Kernel family
-//===----------------------------------------------------------------------===//
-
-LogicalResult cuda::emitGemm(GpuKernel &kernel, const FusedGemm &problem) {
-  std::optional<GemmEpilogue> epilogue =
-      GemmEpilogue::of(kernel.kernel, problem);
+LogicalResult GemmPlan::emit(GpuKernel &gpuKernel) const {
   // Copy the concat's other inputs before waiting for own operands.
-  if (!epilogue || failed(epilogue->emitRest(kernel)))
+  if (failed(epilogue.emitRest(gpuKernel)))
     return failure();
-  return GemmEmitter(kernel, problem, *epilogue).emit();
-}
-
-namespace {
-class GemmFamily : public KernelFamily {
-public:
-  StringRef name() const override { return "gemm"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    std::optional<FusedGemm> problem = FusedGemm::matmul(kernel, target);
-    if (!problem)
-      return std::nullopt;
-    return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
-  }
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    std::optional<FusedGemm> problem = FusedGemm::matmul(kernel, target);
-    if (!problem)
-      return std::nullopt;
-    return scheduleGemmAs(kernel, *problem, target, given);
-  }
-  LogicalResult emit(GpuKernel &kernel) const override {
-    std::optional<FusedGemm> problem =
-        FusedGemm::matmul(kernel.kernel, kernel.target);
-    if (!problem)
-      return failure();
-    return emitGemm(kernel, *problem);
-  }
-};
-} // namespace
-
-std::unique_ptr<KernelFamily> cuda::createGemmFamily() {
-  return std::make_unique<GemmFamily>();
+  return GemmEmitter(gpuKernel, problem, epilogue).emit();
 }

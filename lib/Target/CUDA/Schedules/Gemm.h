@@ -13,6 +13,7 @@
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
 
 #include "GemmRowPrologue.h"
+#include "KernelPlan.h"
 #include "Mma.h"
 #include "StridedView.h"
 
@@ -250,7 +251,7 @@ private:
 /// Bytes per load of a halo.
 inline constexpr int64_t kHaloVectorBytes = 16;
 
-/// Tiling of a GEMM. Stored in the schedule under these names.
+/// Tiling of a GEMM: parameters of its schedule.
 struct GemmTiles {
   int64_t m = 0, n = 0, k = 0, warpsM = 1, warpsN = 1, stages = 1;
   /// Split-K factor: blocks per result tile; the last-arriving one reduces.
@@ -303,22 +304,46 @@ struct GemmTiles {
   static std::vector<GemmTiles> candidates(const FusedGemm &problem,
                                            const CudaTarget &target);
   static GemmTiles choose(const FusedGemm &problem, const CudaTarget &target);
-  static GemmTiles of(const Schedule &schedule);
-  void addTo(Schedule &schedule) const;
+  static void map(auto &tiles, auto field) {
+    field("tile_m", tiles.m);
+    field("tile_n", tiles.n);
+    field("tile_k", tiles.k);
+    field("warps_m", tiles.warpsM);
+    field("warps_n", tiles.warpsN);
+    field("stages", tiles.stages);
+    field("splits", tiles.splits);
+    field("warpgroups", tiles.warpgroups, false);
+    field("tile_group", tiles.group, 0);
+  }
 };
 
-/// Schedules a problem; nullopt for an unsupported epilogue or too many blocks.
-std::optional<Schedule> scheduleGemm(mlir::func::FuncOp kernel,
-                                     const FusedGemm &problem,
-                                     const GemmTiles &tiles);
-/// The same with the tiling of `given`, or the valid tiling that shares most
-/// parameters with it (KernelFamily::scheduleAs).
-std::optional<Schedule> scheduleGemmAs(mlir::func::FuncOp kernel,
-                                       const FusedGemm &problem,
-                                       const CudaTarget &target,
-                                       const Schedule &given);
-/// Generates the kernel's body.
-mlir::LogicalResult emitGemm(GpuKernel &kernel, const FusedGemm &problem);
+/// Plan of a matmul, or of a convolution or filter gradient as implicit GEMM.
+class GemmPlan : public KernelPlan {
+public:
+  /// Returns null without a problem or for an unsupported epilogue.
+  static std::unique_ptr<GemmPlan> of(mlir::func::FuncOp kernel,
+                                      const CudaTarget &target,
+                                      std::optional<FusedGemm> problem);
+
+  std::optional<Schedule> schedule() const override;
+  /// Uses the tiling of `given`, or the valid tiling that shares most
+  /// parameters with it.
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override;
+  mlir::LogicalResult emit(GpuKernel &gpuKernel) const override;
+
+  /// Returns nullopt for no tiling or too many blocks.
+  std::optional<Schedule> scheduleWith(const GemmTiles &tiles) const;
+
+  const FusedGemm problem;
+
+private:
+  GemmPlan(mlir::func::FuncOp kernel, const CudaTarget &target,
+           FusedGemm problem, GemmEpilogue epilogue)
+      : KernelPlan(kernel, target), problem(std::move(problem)),
+        epilogue(std::move(epilogue)) {}
+
+  GemmEpilogue epilogue;
+};
 
 //===----------------------------------------------------------------------===//
 // Units

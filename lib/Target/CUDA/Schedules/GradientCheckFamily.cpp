@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelPlan.h"
 #include "LastArrivingBlock.h"
 #include "Schedule.h"
 
@@ -39,8 +40,8 @@ struct GradientCheck {
 /// All checks of one kernel. Layout of the scratch buffer: arrival counter, one
 /// flag per gradient of each all_finite, one partial sum per block of each
 /// global_norm.
-struct GradientCheckPlan {
-  static std::optional<GradientCheckPlan> of(func::FuncOp kernel);
+struct GradientTraversal {
+  static std::optional<GradientTraversal> of(func::FuncOp kernel);
 
   llvm::SmallVector<GradientCheck> checks;
   /// Arguments to traverse, each with the gradients that use it: index of the
@@ -55,17 +56,26 @@ struct GradientCheckPlan {
   int64_t items(Value argument) const {
     return llvm::divideCeil(elementCount(argument), lanesOf(argument));
   }
-  /// Returns the name of the schedule parameter with the blocks of an argument.
-  static std::string parameterOf(size_t walk);
   /// Returns the scratch offset of each check; sets `bytes` to the total size.
   llvm::SmallVector<int64_t> offsets(int64_t blocks, int64_t &bytes) const;
+};
+
+/// Parameters of the schedule: blocks of each argument.
+struct GradientCheckSchedule {
+  SmallVector<int64_t> parts;
+
+  static void map(auto &schedule, auto field) {
+    field("part", schedule.parts);
+  }
 };
 
 /// Generates the kernel.
 class GradientCheckEmitter {
 public:
-  GradientCheckEmitter(GpuKernel &kernel, GradientCheckPlan &plan)
-      : kernel(kernel), plan(plan), builder(kernel.builder), loc(kernel.loc),
+  GradientCheckEmitter(GpuKernel &kernel, const GradientTraversal &plan)
+      : kernel(kernel), plan(plan),
+        blocksOf(kernel.schedule.get<GradientCheckSchedule>().parts),
+        builder(kernel.builder), loc(kernel.loc),
         emitter(builder, loc, cudaElementTarget()), math(builder, loc),
         index{builder, loc} {}
   LogicalResult run();
@@ -73,7 +83,7 @@ public:
 private:
   LogicalResult walk(Value argument, int64_t first, int64_t blocks);
   FailureOr<Value> unscaled(const GradientCheck &check, Value value);
-  void leave(const GradientCheckPlan::Use &use, Value sum);
+  void leave(const GradientTraversal::Use &use, Value sum);
   void finish();
   void finishNorm(size_t check);
   /// Reduces the partial sums of the blocks [first, first + blocks) for one
@@ -90,7 +100,9 @@ private:
   Value zero() { return emitter.index(0); }
 
   GpuKernel &kernel;
-  GradientCheckPlan &plan;
+  const GradientTraversal &plan;
+  /// Blocks of each argument.
+  SmallVector<int64_t> blocksOf;
   OpBuilder &builder;
   Location loc;
   ElementEmitter emitter;
@@ -121,8 +133,8 @@ template <typename OpTy> static GradientCheck describe(OpTy op) {
   return check;
 }
 
-std::optional<GradientCheckPlan> GradientCheckPlan::of(func::FuncOp kernel) {
-  GradientCheckPlan plan;
+std::optional<GradientTraversal> GradientTraversal::of(func::FuncOp kernel) {
+  GradientTraversal plan;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (auto finite = dyn_cast<AllFiniteOp>(op)) {
       plan.checks.push_back(describe(finite));
@@ -155,13 +167,13 @@ std::optional<GradientCheckPlan> GradientCheckPlan::of(func::FuncOp kernel) {
   return plan;
 }
 
-int64_t GradientCheckPlan::lanesOf(Value argument) const {
+int64_t GradientTraversal::lanesOf(Value argument) const {
   int64_t lanes =
       kVectorBytes / bytesPerElement(getElementTypeOrSelf(argument.getType()));
   return elementCount(argument) % lanes == 0 ? lanes : 1;
 }
 
-SmallVector<int64_t> GradientCheckPlan::offsets(int64_t blocks,
+SmallVector<int64_t> GradientTraversal::offsets(int64_t blocks,
                                                 int64_t &bytes) const {
   SmallVector<int64_t> list;
   bytes = sizeof(int32_t);
@@ -172,10 +184,6 @@ SmallVector<int64_t> GradientCheckPlan::offsets(int64_t blocks,
                           : int64_t(check.gradients.size() * sizeof(int32_t));
   }
   return list;
-}
-
-std::string GradientCheckPlan::parameterOf(size_t walk) {
-  return "part" + (walk == 0 ? "" : "_" + std::to_string(walk));
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,7 +220,7 @@ LogicalResult GradientCheckEmitter::run() {
 
   int64_t first = 0;
   for (auto [number, entry] : llvm::enumerate(plan.walks)) {
-    int64_t own = kernel.schedule[GradientCheckPlan::parameterOf(number)];
+    int64_t own = blocksOf[number];
     if (own > 0 && failed(walk(entry.first, first, own)))
       return failure();
     first += own;
@@ -268,11 +276,11 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
                 kernel.thread());
 
   int64_t lanes = plan.lanesOf(argument), items = plan.items(argument);
-  ArrayRef<GradientCheckPlan::Use> uses = plan.walks[argument];
+  ArrayRef<GradientTraversal::Use> uses = plan.walks.find(argument)->second;
   Value memref =
       emitter.viewAs(emitter.memoryOf(argument), elementCount(argument));
   Carried initial;
-  for (const GradientCheckPlan::Use &use : uses)
+  for (const GradientTraversal::Use &use : uses)
     initial.push_back(
         math.constant(lanesOf(plan.checks[use.check].type, lanes), 0));
   FailureOr<Carried> sums = carryLoop(
@@ -341,7 +349,7 @@ Value GradientCheckEmitter::sumOfBlock(Value own) {
 }
 
 /// Stores a block's result for the last block.
-void GradientCheckEmitter::leave(const GradientCheckPlan::Use &use, Value sum) {
+void GradientCheckEmitter::leave(const GradientTraversal::Use &use, Value sum) {
   OpBuilder::InsertionGuard guard(builder);
   Value array = left[use.check];
   if (plan.checks[use.check].isNorm) {
@@ -399,8 +407,8 @@ void GradientCheckEmitter::finishNorm(size_t number) {
   SmallVector<Part> parts;
   int64_t first = 0;
   for (auto [place, entry] : llvm::enumerate(plan.walks)) {
-    int64_t blocks = kernel.schedule[GradientCheckPlan::parameterOf(place)];
-    for (const GradientCheckPlan::Use &use : entry.second)
+    int64_t blocks = blocksOf[place];
+    for (const GradientTraversal::Use &use : entry.second)
       if (use.check == number)
         parts.push_back({use.number, first, blocks});
     first += blocks;
@@ -496,50 +504,52 @@ void GradientCheckEmitter::finishFlags(size_t number) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernel family
+// Plan
 //===----------------------------------------------------------------------===//
 
 namespace {
-class GradientCheckFamily : public KernelFamily {
+class GradientCheckPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "check"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
-  LogicalResult emit(GpuKernel &kernel) const override;
+  GradientCheckPlan(func::FuncOp kernel, const CudaTarget &target,
+                    GradientTraversal traversal)
+      : KernelPlan(kernel, target), traversal(std::move(traversal)) {}
+
+  std::optional<Schedule> schedule() const override {
+    int64_t all = 0;
+    for (const auto &[argument, uses] : traversal.walks)
+      all += traversal.items(argument);
+    int64_t share =
+        std::max<int64_t>(kCheckThreads * kLeastSteps,
+                          llvm::divideCeil(all, kCheckBlocksPerProcessor *
+                                                    target.multiprocessors()));
+    Schedule schedule;
+    schedule.threads = kCheckThreads;
+    GradientCheckSchedule parameters;
+    int64_t blocks = 0;
+    for (const auto &[argument, uses] : traversal.walks) {
+      parameters.parts.push_back(
+          llvm::divideCeil(traversal.items(argument), share));
+      blocks += parameters.parts.back();
+    }
+    schedule.set(parameters);
+    schedule.blocks[0] = std::max<int64_t>(blocks, 1);
+    traversal.offsets(schedule.blocks[0], schedule.scratchBytes);
+    return schedule;
+  }
+
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    return GradientCheckEmitter(gpuKernel, traversal).run();
+  }
+
+private:
+  GradientTraversal traversal;
 };
 } // namespace
 
-std::optional<Schedule>
-GradientCheckFamily::schedule(func::FuncOp kernel,
-                              const CudaTarget &target) const {
-  std::optional<GradientCheckPlan> plan = GradientCheckPlan::of(kernel);
-  if (!plan)
-    return std::nullopt;
-  int64_t all = 0;
-  for (auto &[argument, uses] : plan->walks)
-    all += plan->items(argument);
-  int64_t share =
-      std::max<int64_t>(kCheckThreads * kLeastSteps,
-                        llvm::divideCeil(all, kCheckBlocksPerProcessor *
-                                                  target.multiprocessors()));
-  Schedule schedule;
-  schedule.threads = kCheckThreads;
-  int64_t blocks = 0;
-  for (auto [number, walk] : llvm::enumerate(plan->walks)) {
-    int64_t own = llvm::divideCeil(plan->items(walk.first), share);
-    schedule.parameters[GradientCheckPlan::parameterOf(number)] = own;
-    blocks += own;
-  }
-  schedule.blocks[0] = std::max<int64_t>(blocks, 1);
-  plan->offsets(schedule.blocks[0], schedule.scratchBytes);
-  return schedule;
-}
-
-LogicalResult GradientCheckFamily::emit(GpuKernel &kernel) const {
-  std::optional<GradientCheckPlan> plan = GradientCheckPlan::of(kernel.kernel);
-  return plan ? GradientCheckEmitter(kernel, *plan).run() : failure();
-}
-
-std::unique_ptr<KernelFamily> cuda::createCheckFamily() {
-  return std::make_unique<GradientCheckFamily>();
+std::unique_ptr<KernelPlan> cuda::planGradientCheck(func::FuncOp kernel,
+                                                    const CudaTarget &target) {
+  std::optional<GradientTraversal> traversal = GradientTraversal::of(kernel);
+  return traversal ? std::make_unique<GradientCheckPlan>(kernel, target,
+                                                         std::move(*traversal))
+                   : nullptr;
 }

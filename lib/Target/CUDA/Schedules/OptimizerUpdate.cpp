@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementwiseCodegen.h"
+#include "KernelPlan.h"
 #include "RowReductionPlan.h"
 #include "UpdatePartition.h"
 
@@ -33,14 +34,18 @@ static constexpr int64_t kUpdateRowThreads = 256, kLines = 8;
 /// thread: more do not amortize the scalars further.
 static constexpr int64_t kUpdateBlocksPerProcessor = 16, kMostSteps = 16;
 
-static std::string numbered(StringRef name, size_t part, size_t group) {
-  std::string text = name.str();
-  if (part > 0 || group > 0)
-    text += "_" + std::to_string(part);
-  if (group > 0)
-    text += "_" + std::to_string(group);
-  return text;
-}
+namespace {
+/// Parameters of the schedule: blocks of each part, and vector width of each
+/// elementwise group of all parts.
+struct UpdateSchedule {
+  SmallVector<int64_t> parts, vectors;
+
+  static void map(auto &schedule, auto field) {
+    field("part", schedule.parts);
+    field("vector", schedule.vectors, SmallVector<int64_t>());
+  }
+};
+} // namespace
 
 /// Returns the mapping of a part with a reduction to threads, else nullopt.
 static std::optional<RowThreadMapping>
@@ -77,19 +82,25 @@ static bool canEmit(func::FuncOp function) {
 }
 
 namespace {
-class OptimizerUpdateFamily : public KernelFamily {
+class OptimizerUpdatePlan : public KernelPlan {
 public:
-  StringRef name() const override { return "update"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
-  LogicalResult emit(GpuKernel &kernel) const override;
+  OptimizerUpdatePlan(func::FuncOp kernel, const CudaTarget &target,
+                      UpdatePartition parts)
+      : KernelPlan(kernel, target), parts(std::move(parts)) {}
+
+  std::optional<Schedule> schedule() const override;
+  LogicalResult emit(GpuKernel &gpuKernel) const override;
+
+private:
+  UpdatePartition parts;
 };
 
 /// Generates the parts of one kernel.
 class OptimizerUpdateEmitter {
 public:
   OptimizerUpdateEmitter(GpuKernel &kernel, const UpdatePartition &parts)
-      : kernel(kernel), parts(parts) {}
+      : kernel(kernel), parts(parts),
+        parameters(kernel.schedule.get<UpdateSchedule>()) {}
   LogicalResult run();
 
 private:
@@ -105,26 +116,17 @@ private:
   /// Memory of arguments, scalars and results.
   DenseMap<Value, Value> memory;
   int64_t nextBlock = 0;
+  UpdateSchedule parameters;
+  size_t nextVector = 0;
 };
 } // namespace
 
-std::optional<Schedule>
-OptimizerUpdateFamily::schedule(func::FuncOp kernel,
-                                const CudaTarget &target) const {
-  auto kind =
-      kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
-  if (!kind || kind.getValue() != FusionKind::update)
-    return std::nullopt;
-  std::optional<UpdatePartition> parts = UpdatePartition::of(kernel);
-  if (!parts)
-    return std::nullopt;
-  if (parts->scalars.function && !canEmit(*parts->scalars.function))
-    return std::nullopt;
-
+std::optional<Schedule> OptimizerUpdatePlan::schedule() const {
   Schedule schedule;
+  UpdateSchedule parameters;
   // Threads of each part, or blocks of a part with a reduction.
   SmallVector<int64_t> items, rowBlocks;
-  for (auto [number, part] : llvm::enumerate(parts->tensors)) {
+  for (auto [number, part] : llvm::enumerate(parts.tensors)) {
     std::unique_ptr<RowReductionPlan> rows = rowsOf(*part.function);
     if (std::optional<RowThreadMapping> geometry = geometryOf(rows.get())) {
       items.push_back(0);
@@ -144,7 +146,7 @@ OptimizerUpdateFamily::schedule(func::FuncOp kernel,
           ElementwiseCodegen::chooseWidth(*part.function, group);
       if (!width)
         return std::nullopt;
-      schedule.parameters[numbered("vector", number, group)] = width->lanes;
+      parameters.vectors.push_back(width->lanes);
       items.back() = std::max(items.back(), width->items);
     }
   }
@@ -166,9 +168,10 @@ OptimizerUpdateFamily::schedule(func::FuncOp kernel,
     int64_t own = rowBlocks[number];
     if (own == 0)
       own = llvm::divideCeil(count, schedule.threads * steps);
-    schedule.parameters[numbered("part", number, 0)] = own;
+    parameters.parts.push_back(own);
     blocks += own;
   }
+  schedule.set(parameters);
   schedule.blocks[0] = std::max<int64_t>(blocks, 1);
   bool returnsScalars = llvm::any_of(kernel.getResultTypes(), [](Type type) {
     return cast<RankedTensorType>(type).getRank() == 0;
@@ -178,9 +181,8 @@ OptimizerUpdateFamily::schedule(func::FuncOp kernel,
   return schedule;
 }
 
-LogicalResult OptimizerUpdateFamily::emit(GpuKernel &kernel) const {
-  std::optional<UpdatePartition> parts = UpdatePartition::of(kernel.kernel);
-  return parts ? OptimizerUpdateEmitter(kernel, *parts).run() : failure();
+LogicalResult OptimizerUpdatePlan::emit(GpuKernel &gpuKernel) const {
+  return OptimizerUpdateEmitter(gpuKernel, parts).run();
 }
 
 SmallVector<Value>
@@ -301,7 +303,7 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
   IndexMath math{builder, loc};
   OpBuilder::InsertionGuard guard(builder);
   int64_t threads = kernel.schedule.threads, first = nextBlock,
-          blocks = kernel.schedule[numbered("part", number, 0)];
+          blocks = parameters.parts[number];
   nextBlock += blocks;
   if (blocks == 0)
     return success();
@@ -324,7 +326,7 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
         kernel.schedule,
         memoryOf(part.inputs),
         memoryOf(part.outputs)};
-    return emitRows(own, geometry->team(*rows, first));
+    return emitRows(own, *rows, geometry->team(*rows, first));
   }
   block = math.sub(block, math.constant(first));
   Value start = math.add(math.mul(block, threads), kernel.thread());
@@ -332,7 +334,7 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
   ElementwiseCodegen map(*part.function, builder, memoryOf(part.inputs),
                          memoryOf(part.outputs));
   for (size_t group = 0; group < map.groups(); ++group) {
-    int64_t lanes = kernel.schedule[numbered("vector", number, group)],
+    int64_t lanes = parameters.vectors[nextVector++],
             items = map.items(group, lanes);
     LogicalResult result = success();
     auto body = [&](Value item) {
@@ -356,6 +358,15 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
   return success();
 }
 
-std::unique_ptr<KernelFamily> cuda::createUpdateFamily() {
-  return std::make_unique<OptimizerUpdateFamily>();
+std::unique_ptr<KernelPlan>
+cuda::planOptimizerUpdate(func::FuncOp kernel, const CudaTarget &target) {
+  auto kind =
+      kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
+  if (!kind || kind.getValue() != FusionKind::update)
+    return nullptr;
+  std::optional<UpdatePartition> parts = UpdatePartition::of(kernel);
+  if (!parts || (parts->scalars.function && !canEmit(*parts->scalars.function)))
+    return nullptr;
+  return std::make_unique<OptimizerUpdatePlan>(kernel, target,
+                                               std::move(*parts));
 }

@@ -172,18 +172,8 @@ double QuantizedGemv::cycles(const QuantizedGemvTiles &tiles,
 }
 
 //===----------------------------------------------------------------------===//
-// Schedule parameters
+// Plan
 //===----------------------------------------------------------------------===//
-
-QuantizedGemvTiles QuantizedGemvTiles::of(const Schedule &schedule) {
-  return {schedule["columns"], schedule["lanes"], schedule["warps"]};
-}
-
-void QuantizedGemvTiles::addTo(Schedule &schedule) const {
-  schedule.parameters["columns"] = columns;
-  schedule.parameters["lanes"] = lanes;
-  schedule.parameters["warps"] = warps;
-}
 
 Schedule QuantizedGemv::scheduleWith(const QuantizedGemvTiles &tiles) const {
   Schedule schedule;
@@ -192,73 +182,64 @@ Schedule QuantizedGemv::scheduleWith(const QuantizedGemvTiles &tiles) const {
   schedule.sharedBytes = sharedBytes(tiles);
   if (problem.rows)
     schedule.team = problem.rows->team(rowTiles(tiles));
-  tiles.addTo(schedule);
+  schedule.set(tiles);
   return schedule;
 }
 
 namespace {
-class QuantizedGemvFamily : public KernelFamily {
+class QuantizedGemvPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "lines"; }
+  QuantizedGemvPlan(func::FuncOp kernel, const CudaTarget &target,
+                    QuantizedGemv product, GemmEpilogue epilogue)
+      : KernelPlan(kernel, target), product(std::move(product)),
+        epilogue(std::move(epilogue)) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    return best(
-        kernel, target,
-        [&](const QuantizedGemv &product, const QuantizedGemvTiles &tiles) {
-          return product.cycles(tiles, target);
-        });
+  std::optional<Schedule> schedule() const override {
+    return best([](const QuantizedGemvTiles &) { return 0; });
   }
 
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    auto number = [&](const char *name) -> int64_t {
-      auto found = given.parameters.find(name);
-      return found == given.parameters.end() ? 0 : found->second;
-    };
-    return best(
-        kernel, target,
-        [&](const QuantizedGemv &product, const QuantizedGemvTiles &tiles) {
-          int64_t others = (tiles.columns != number("columns")) +
-                           (tiles.lanes != number("lanes")) +
-                           (tiles.warps != number("warps"));
-          // Among equally close ones the fastest.
-          constexpr double kApart = 1e12;
-          return kApart * double(others) + product.cycles(tiles, target);
-        });
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    auto wanted = given.get<QuantizedGemvTiles>();
+    return best([&](const QuantizedGemvTiles &tiles) {
+      return (tiles.columns != wanted.columns) + (tiles.lanes != wanted.lanes) +
+             (tiles.warps != wanted.warps);
+    });
   }
 
-  LogicalResult emit(GpuKernel &kernel) const override {
-    std::optional<QuantizedGemv> product =
-        QuantizedGemv::of(kernel.kernel, kernel.target);
-    return product ? emitQuantizedGemv(kernel, *product) : failure();
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    return emitQuantizedGemv(gpuKernel, product, epilogue);
   }
 
 private:
-  /// Returns the schedule with the lowest cost, or nullopt.
-  static std::optional<Schedule>
-  best(func::FuncOp kernel, const CudaTarget &target,
-       llvm::function_ref<double(const QuantizedGemv &,
-                                 const QuantizedGemvTiles &)>
-           priceOf) {
-    std::optional<QuantizedGemv> product = QuantizedGemv::of(kernel, target);
-    if (!product || !GemmEpilogue::of(kernel, product->problem))
-      return std::nullopt;
+  /// Returns the fastest schedule among those with the lowest `distance`, or
+  /// nullopt.
+  std::optional<Schedule>
+  best(llvm::function_ref<int64_t(const QuantizedGemvTiles &)> distance) const {
     std::optional<QuantizedGemvTiles> chosen;
-    double least = HUGE_VAL;
-    for (const QuantizedGemvTiles &tiles : product->candidates(target))
-      if (double price = priceOf(*product, tiles); price < least) {
-        least = price;
+    std::pair<int64_t, double> least = {0, HUGE_VAL};
+    for (const QuantizedGemvTiles &tiles : product.candidates(target))
+      if (std::pair cost(distance(tiles), product.cycles(tiles, target));
+          !chosen || cost < least) {
+        least = cost;
         chosen = tiles;
       }
-    if (!chosen)
-      return std::nullopt;
-    return product->scheduleWith(*chosen);
+    return chosen ? std::optional(product.scheduleWith(*chosen)) : std::nullopt;
   }
+
+  QuantizedGemv product;
+  GemmEpilogue epilogue;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createQuantizedGemvFamily() {
-  return std::make_unique<QuantizedGemvFamily>();
+std::unique_ptr<KernelPlan> cuda::planQuantizedGemv(func::FuncOp kernel,
+                                                    const CudaTarget &target) {
+  std::optional<QuantizedGemv> product = QuantizedGemv::of(kernel, target);
+  if (!product)
+    return nullptr;
+  std::optional<GemmEpilogue> epilogue =
+      GemmEpilogue::of(kernel, product->problem);
+  if (!epilogue)
+    return nullptr;
+  return std::make_unique<QuantizedGemvPlan>(
+      kernel, target, std::move(*product), std::move(*epilogue));
 }

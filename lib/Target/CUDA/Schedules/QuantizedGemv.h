@@ -41,8 +41,7 @@ struct QuantizedWeightRows {
   bool isGrouped() const { return narrow.getScale() && group < depth; }
 };
 
-/// Distribution of the lines over threads. Stored in the schedule under these
-/// names.
+/// Distribution of the lines over threads: parameters of the schedule.
 struct QuantizedGemvTiles {
   /// Columns per thread, lanes per column, warps per block.
   int64_t columns = 0, lanes = 0, warps = 0;
@@ -51,8 +50,11 @@ struct QuantizedGemvTiles {
   int64_t warpColumns() const { return 32 / lanes * columns; }
   int64_t blockColumns() const { return warps * warpColumns(); }
 
-  static QuantizedGemvTiles of(const Schedule &schedule);
-  void addTo(Schedule &schedule) const;
+  static void map(auto &tiles, auto field) {
+    field("columns", tiles.columns);
+    field("lanes", tiles.lanes);
+    field("warps", tiles.warps);
+  }
 };
 
 struct QuantizedGemv {
@@ -88,9 +90,8 @@ llvm::SmallVector<mlir::Value> numbersOfWord(GpuKernel &kernel,
 
 /// Generates the kernel's body.
 mlir::LogicalResult emitQuantizedGemv(GpuKernel &kernel,
-                                      const QuantizedGemv &product);
-
-std::unique_ptr<KernelFamily> createQuantizedGemvFamily();
+                                      const QuantizedGemv &product,
+                                      const GemmEpilogue &epilogue);
 
 } // namespace mpc::cuda
 

@@ -24,7 +24,7 @@ public:
   QuantizedGemvEmitter(GpuKernel &kernel, const QuantizedGemv &product,
                        GemmEpilogue epilogue)
       : kernel(kernel), problem(product.problem), product(product),
-        lines(product.lines), tiles(QuantizedGemvTiles::of(kernel.schedule)),
+        lines(product.lines), tiles(kernel.schedule.get<QuantizedGemvTiles>()),
         epilogue(std::move(epilogue)), b(kernel.builder),
         elements(kernel.builder, kernel.loc, cudaElementTarget()) {
     kernel.bindInputs(elements);
@@ -373,11 +373,10 @@ LogicalResult QuantizedGemvEmitter::finish() {
 }
 
 LogicalResult cuda::emitQuantizedGemv(GpuKernel &kernel,
-                                      const QuantizedGemv &product) {
-  std::optional<GemmEpilogue> epilogue =
-      GemmEpilogue::of(kernel.kernel, product.problem);
+                                      const QuantizedGemv &product,
+                                      const GemmEpilogue &epilogue) {
   // Copy the concat's other inputs before waiting for own operands.
-  if (!epilogue || failed(epilogue->emitRest(kernel)))
+  if (failed(epilogue.emitRest(kernel)))
     return failure();
-  return QuantizedGemvEmitter(kernel, product, std::move(*epilogue)).emit();
+  return QuantizedGemvEmitter(kernel, product, epilogue).emit();
 }

@@ -73,24 +73,30 @@ QueryProjectionFusion::of(func::FuncOp product, func::FuncOp attention,
                           unsigned argument, const Schedule &given,
                           const CudaTarget &target) {
   AttentionOp op = attentionOf(attention);
-  if (!op || product.getNumResults() != 1 || given["parts"] != 1 ||
+  auto parameters = given.get<AttentionSchedule>();
+  if (!op || product.getNumResults() != 1 || parameters.parts != 1 ||
       !readsAsQuery(op, attention.getArgument(argument)))
     return std::nullopt;
   AttentionSizes sizes{AttentionProblem(op)};
-  if (given.parameters.contains("grouped"))
+  if (parameters.grouped > 1)
     return std::nullopt;
-  int64_t rows = given["rows"], rowTiles = llvm::divideCeil(sizes.length, rows);
+  int64_t rows = parameters.rows,
+          rowTiles = llvm::divideCeil(sizes.length, rows);
   // A block must have whole heads, and rows of a single batch.
-  if (given["columns"] < sizes.width || !hasHeadsInRows(op, sizes) ||
+  if (parameters.columns < sizes.width || !hasHeadsInRows(op, sizes) ||
       (sizes.heads != sizes.queryHeads.back() && sizes.length % rows != 0))
     return std::nullopt;
   // Causal attention launches tiles with more keys first.
   if (op.getCausal() && rowTiles > 1)
     return std::nullopt;
 
-  std::optional<FusedGemm> problem = FusedGemm::matmul(product, target);
-  if (!problem || problem->batches != 1 || problem->pair ||
-      !problem->sums.empty() || !problem->columnsLast ||
+  std::unique_ptr<GemmPlan> plan =
+      GemmPlan::of(product, target, FusedGemm::matmul(product, target));
+  if (!plan)
+    return std::nullopt;
+  const FusedGemm *problem = &plan->problem;
+  if (problem->batches != 1 || problem->pair || !problem->sums.empty() ||
+      !problem->columnsLast ||
       problem->n != sizes.queryHeads.back() * sizes.depth ||
       !storesInOrder(product, *problem))
     return std::nullopt;
@@ -107,7 +113,7 @@ QueryProjectionFusion::of(func::FuncOp product, func::FuncOp attention,
       best = tiles;
     }
   }
-  std::optional<Schedule> schedule = scheduleGemm(product, *problem, best);
+  std::optional<Schedule> schedule = plan->scheduleWith(best);
   if (!schedule || schedule->blocks != given.blocks)
     return std::nullopt;
   schedule->family = "gemm";

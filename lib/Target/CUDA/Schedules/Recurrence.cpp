@@ -6,6 +6,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
+#include "KernelPlan.h"
 #include "RecurrenceGradientKernel.h"
 #include "RecurrenceKernel.h"
 
@@ -23,66 +24,74 @@ static Operation *recurrenceOf(func::FuncOp kernel) {
   return ContractionEpilogue::onlyOf<RecurrenceGradientOp>(kernel);
 }
 
-static Schedule toSchedule(const PersistentRnnPlan &plan) {
-  Schedule schedule;
-  schedule.blocks[0] = plan.blocks();
-  schedule.threads = plan.threads;
-  schedule.sharedBytes = plan.sharedBytes();
-  schedule.scratchBytes = plan.scratchBytes();
-  schedule.parameters = {{"rows", plan.rows},
-                         {"units", plan.units},
-                         {"splits", plan.splits},
-                         {"depth", plan.depth()},
-                         {"matrix_units", plan.usesMatrixUnits},
-                         {"weights_in_registers", plan.keepsFragments}};
-  if (plan.meets())
-    schedule.parameters[Schedule::kCooperative] = 1;
-  return schedule;
-}
-
 namespace {
-class RecurrenceFamily : public KernelFamily {
+/// Parameters of the schedule (PersistentRnnPlan).
+struct RecurrenceSchedule {
+  int64_t rows = 0, units = 0, splits = 0, depth = 0;
+  bool matrixUnits = false, weightsInRegisters = false, cooperative = false;
+
+  static void map(auto &schedule, auto field) {
+    field("rows", schedule.rows);
+    field("units", schedule.units);
+    field("splits", schedule.splits);
+    field("depth", schedule.depth);
+    field("matrix_units", schedule.matrixUnits);
+    field("weights_in_registers", schedule.weightsInRegisters);
+    field(Schedule::kCooperative, schedule.cooperative, false);
+  }
+};
+
+class RecurrencePlan : public KernelPlan {
 public:
-  StringRef name() const override { return "recurrence"; }
+  RecurrencePlan(func::FuncOp kernel, const CudaTarget &target, Operation *op)
+      : KernelPlan(kernel, target), op(op) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    Operation *op = recurrenceOf(kernel);
-    if (!op)
-      return std::nullopt;
-    std::optional<PersistentRnnPlan> plan =
-        PersistentRnnPlan::of(*RecurrenceShape::of(op), target.target());
-    return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
+  std::optional<Schedule> schedule() const override {
+    return toSchedule(
+        PersistentRnnPlan::of(*RecurrenceShape::of(op), target.target()));
   }
-
   /// Users may provide rows and units.
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    Operation *op = recurrenceOf(kernel);
-    if (!op || !given.parameters.count("rows") ||
-        !given.parameters.count("units"))
-      return schedule(kernel, target);
-    std::optional<PersistentRnnPlan> plan =
-        PersistentRnnPlan::with(*RecurrenceShape::of(op), target.target(),
-                                given["rows"], given["units"]);
-    return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    return given.has("rows") && given.has("units") ? toSchedule(planAs(given))
+                                                   : schedule();
   }
-
-  LogicalResult emit(GpuKernel &kernel) const override {
-    Operation *op = recurrenceOf(kernel.kernel);
-    std::optional<PersistentRnnPlan> plan = PersistentRnnPlan::with(
-        *RecurrenceShape::of(op), kernel.target.target(),
-        kernel.schedule["rows"], kernel.schedule["units"]);
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    std::optional<PersistentRnnPlan> plan = planAs(gpuKernel.schedule);
     if (!plan)
       return failure();
     if (auto gradient = dyn_cast<RecurrenceGradientOp>(op))
-      return RecurrenceGradientKernel(kernel, gradient, *plan).emit();
-    return RecurrenceKernel(kernel, op, *RecurrenceSteps::of(op), *plan).emit();
+      return RecurrenceGradientKernel(gpuKernel, gradient, *plan).emit();
+    return RecurrenceKernel(gpuKernel, op, *RecurrenceSteps::of(op), *plan)
+        .emit();
   }
+
+private:
+  std::optional<PersistentRnnPlan> planAs(const Schedule &given) const {
+    auto parameters = given.get<RecurrenceSchedule>();
+    return PersistentRnnPlan::with(*RecurrenceShape::of(op), target.target(),
+                                   parameters.rows, parameters.units);
+  }
+  static std::optional<Schedule>
+  toSchedule(const std::optional<PersistentRnnPlan> &plan) {
+    if (!plan)
+      return std::nullopt;
+    Schedule schedule;
+    schedule.blocks[0] = plan->blocks();
+    schedule.threads = plan->threads;
+    schedule.sharedBytes = plan->sharedBytes();
+    schedule.scratchBytes = plan->scratchBytes();
+    schedule.set(RecurrenceSchedule{plan->rows, plan->units, plan->splits,
+                                    plan->depth(), plan->usesMatrixUnits,
+                                    plan->keepsFragments, plan->meets()});
+    return schedule;
+  }
+
+  Operation *op;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createRecurrenceFamily() {
-  return std::make_unique<RecurrenceFamily>();
+std::unique_ptr<KernelPlan> cuda::planRecurrence(func::FuncOp kernel,
+                                                 const CudaTarget &target) {
+  Operation *op = recurrenceOf(kernel);
+  return op ? std::make_unique<RecurrencePlan>(kernel, target, op) : nullptr;
 }

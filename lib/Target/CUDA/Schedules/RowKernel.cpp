@@ -144,41 +144,37 @@ RowKernelSchedule RowReductionPlan::choice(tile::ThreadMappingAttr team) const {
   return choice;
 }
 
-LogicalResult cuda::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
-  std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel.kernel);
-  if (!plan)
-    return kernel.kernel.emitError()
-           << "kernel '" << kernel.kernel.getName()
-           << "' has a row schedule but is not a row kernel";
+LogicalResult cuda::emitRows(GpuKernel &kernel, const RowReductionPlan &plan,
+                             tile::ThreadMappingAttr team) {
   if (!team)
     return kernel.kernel.emitError()
            << "kernel '" << kernel.kernel.getName()
            << "' has a row schedule without a thread mapping";
-  if (failed(checkTeam(kernel, *plan, team)))
+  if (failed(checkTeam(kernel, plan, team)))
     return failure();
-  if (plan->rowCount() == 0)
+  if (plan.rowCount() == 0)
     return success();
   OpBuilder &builder = kernel.builder;
   ElementEmitter emitter(builder, kernel.loc, cudaElementTarget());
   for (auto [argument, memref] :
-       llvm::zip(plan->function().getArguments(), kernel.inputs))
+       llvm::zip(plan.function().getArguments(), kernel.inputs))
     emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
   SmallVector<RowKernelEmitter::Stored> results;
-  for (const RowResult &result : plan->results())
+  for (const RowResult &result : plan.results())
     results.push_back({result, emitter.viewAs(kernel.outputs[result.number],
                                               shapeOf(result.result))});
 
-  RowKernelSchedule choice = plan->choice(team);
+  RowKernelSchedule choice = plan.choice(team);
   SmallVector<Value> sums;
   SmallVector<RowSum> summed;
-  for (auto [type, sum] : llvm::zip(plan->sumTypes(), plan->columnSums())) {
+  for (auto [type, sum] : llvm::zip(plan.sumTypes(), plan.columnSums())) {
     sums.push_back(tile::AccumulatorsOp::create(builder, kernel.loc, type));
     summed.push_back({sum.operand, sums.back()});
   }
-  RowKernelEmitter program(emitter, plan->form(), std::move(choice), results);
-  program.addSums(summed, plan->sumsOnFirstWalk());
+  RowKernelEmitter program(emitter, plan.form(), std::move(choice), results);
+  program.addSums(summed, plan.sumsOnFirstWalk());
   auto own = tile::ForEachOp::create(
-      builder, kernel.loc, plan->items(team.getVector()), /*cycles=*/1.0,
+      builder, kernel.loc, plan.items(team.getVector()), /*cycles=*/1.0,
       /*inOrder=*/false, team);
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -193,7 +189,7 @@ LogicalResult cuda::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
   ValueRange returned =
       kernel.kernel.getBody().front().getTerminator()->getOperands();
   int64_t by =
-      columnsAtOnce(*plan, returned, team.getMembers() * team.getItems());
-  return success(succeeded(emitTotal(kernel, emitter, *plan, sums, true, by)) &&
-                 succeeded(emitTotal(kernel, emitter, *plan, sums, false, 1)));
+      columnsAtOnce(plan, returned, team.getMembers() * team.getItems());
+  return success(succeeded(emitTotal(kernel, emitter, plan, sums, true, by)) &&
+                 succeeded(emitTotal(kernel, emitter, plan, sums, false, 1)));
 }

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelPlan.h"
 #include "RowReductionPlan.h"
 #include "ThreadGroupLowering.h"
 
@@ -76,15 +77,13 @@ static int64_t chooseItems(int64_t group, int64_t rows,
 }
 
 namespace {
-class RowReductionFamily : public KernelFamily {
+class RowKernelPlan : public KernelPlan {
 public:
-  StringRef name() const override { return "row"; }
+  RowKernelPlan(func::FuncOp kernel, const CudaTarget &target,
+                std::unique_ptr<RowReductionPlan> plan)
+      : KernelPlan(kernel, target), plan(std::move(plan)) {}
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
-    std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel);
-    if (!plan || plan->form().isVertical())
-      return std::nullopt;
+  std::optional<Schedule> schedule() const override {
     if (!plan->columnSums().empty())
       return scheduleColumnSums(*plan, target);
     Schedule schedule;
@@ -129,22 +128,25 @@ public:
     return schedule;
   }
 
-  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
-                                     const CudaTarget &target,
-                                     const Schedule &given) const override {
-    std::optional<Schedule> chosen = schedule(kernel, target);
-    return chosen ? withTeamOf(given, *chosen) : chosen;
+  std::optional<Schedule> scheduleAs(const Schedule &given) const override {
+    return withTeamOf(given, *schedule());
   }
-  LogicalResult emit(GpuKernel &kernel) const override {
-    return emitRows(kernel, kernel.schedule.team);
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    return emitRows(gpuKernel, *plan, gpuKernel.schedule.team);
   }
 
 private:
   /// Shared memory for reductions across the warps of a block, in bytes.
   static constexpr int64_t kReserved = 2048;
+
+  std::unique_ptr<RowReductionPlan> plan;
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createRowFamily() {
-  return std::make_unique<RowReductionFamily>();
+std::unique_ptr<KernelPlan> cuda::planRowReduction(func::FuncOp kernel,
+                                                   const CudaTarget &target) {
+  std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel);
+  if (!plan || plan->form().isVertical())
+    return nullptr;
+  return std::make_unique<RowKernelPlan>(kernel, target, std::move(plan));
 }

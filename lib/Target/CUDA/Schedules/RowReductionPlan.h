@@ -122,7 +122,8 @@ private:
 };
 
 /// Generates the program of a row kernel for the thread group `team`.
-mlir::LogicalResult emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team);
+mlir::LogicalResult emitRows(GpuKernel &kernel, const RowReductionPlan &plan,
+                             tile::ThreadMappingAttr team);
 
 /// Chooses a schedule for a kernel with column sums.
 Schedule scheduleColumnSums(const RowReductionPlan &plan,

@@ -1,12 +1,11 @@
-//===- Schedule.cpp - schedules and kernel families -----------------------===//
+//===- Schedule.cpp - launch, tiling and body of a kernel
+//------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "Schedule.h"
-
-#include "QuantizedGemv.h"
 
 #include "../Emit/KernelAttributes.h"
 #include "Target/Kernel/ElementEmitter.h"
@@ -37,8 +36,10 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
     entries.set("scratch_bytes", b.getI64IntegerAttr(scratchBytes));
   if (team)
     entries.set("team", team);
-  for (const auto &[name, value] : parameters)
-    entries.set(name, b.getI64IntegerAttr(value));
+  for (const auto &[name, values] : parameters)
+    entries.set(name, values.size() == 1
+                          ? Attribute(b.getI64IntegerAttr(values.front()))
+                          : b.getDenseI64ArrayAttr(values));
   return entries.getDictionary(context);
 }
 
@@ -68,7 +69,10 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
       else if (name == "scratch_bytes")
         schedule.scratchBytes = number.getInt();
       else
-        schedule.parameters[name.str()] = number.getInt();
+        schedule.parameters[name.str()].assign(1, number.getInt());
+    } else if (auto numbers = dyn_cast<DenseI64ArrayAttr>(entry.getValue())) {
+      schedule.parameters[name.str()].assign(numbers.asArrayRef().begin(),
+                                             numbers.asArrayRef().end());
     } else {
       return kernel.emitError() << "kernel '" << kernel.getName() << "' has a "
                                 << exe::kScheduleAttr << " whose entry '"
@@ -182,39 +186,4 @@ FailureOr<CudaTarget> cuda::cudaTargetOf(Operation *module) {
   return module->emitError()
          << "kernels are generated for cuda:sm_75 and later, not for '"
          << target.name() << "'";
-}
-
-//===----------------------------------------------------------------------===//
-// Kernel families
-//===----------------------------------------------------------------------===//
-
-ArrayRef<std::unique_ptr<KernelFamily>> cuda::kernelFamilies() {
-  static const auto *families = [] {
-    auto *list = new SmallVector<std::unique_ptr<KernelFamily>>;
-    list->push_back(createQuantizedGemvFamily());
-    list->push_back(createGemmFamily());
-    list->push_back(createConvolutionFamily());
-    list->push_back(createAttentionFamily());
-    list->push_back(createAttentionGradientFamily());
-    list->push_back(createRecurrenceFamily());
-    list->push_back(createFilterFamily());
-    list->push_back(createRowFamily());
-    list->push_back(createReductionFamily());
-    list->push_back(createTransposeFamily());
-    list->push_back(createUpdateFamily());
-    list->push_back(createCheckFamily());
-    list->push_back(createMapFamily());
-    list->push_back(createLoopFamily());
-    return list;
-  }();
-  return *families;
-}
-
-FailureOr<const KernelFamily *> cuda::familyOf(func::FuncOp kernel,
-                                               const Schedule &schedule) {
-  for (const auto &family : kernelFamilies())
-    if (family->name() == schedule.family)
-      return family.get();
-  return kernel.emitError()
-         << "unknown kernel family '" << schedule.family << "'";
 }

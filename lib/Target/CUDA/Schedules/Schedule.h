@@ -1,10 +1,11 @@
-//===- Schedule.h - schedules and kernel families ---------------*- C++ -*-===//
+//===- Schedule.h - launch, tiling and body of a kernel ----------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel family is a code generator for one kind of kernel. It first chooses
-// a schedule for a kernel on tensors (mpc-schedule-kernels), then generates the
-// kernel's body from the schedule (mpc-lower-kernels-to-gpu).
+// A schedule holds all decisions on how a kernel runs. mpc-schedule-kernels
+// chooses it and stores it as an attribute; mpc-lower-kernels-to-gpu generates
+// the kernel's body from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 namespace mpc {
 class ElementEmitter;
@@ -54,22 +56,58 @@ struct Schedule {
   /// For families that generate tile programs: mapping of work items to
   /// threads.
   tile::ThreadMappingAttr team;
-  /// Family-specific parameters by name: tile sizes, vector widths, stages.
-  std::map<std::string, int64_t> parameters;
+  /// Parameters of the family (a parameter struct) by name: numbers, or lists
+  /// of them.
+  std::map<std::string, llvm::SmallVector<int64_t, 1>> parameters;
 
   /// Converts to the attribute exe::kScheduleAttr.
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
   /// Parses the schedule of `kernel`; a missing or malformed one is an error.
   static mlir::FailureOr<Schedule> of(mlir::func::FuncOp kernel);
 
-  int64_t operator[](llvm::StringRef name) const {
-    return parameters.at(name.str());
-  }
+  /// Converts to and from a parameter struct `T`: tile sizes, vector widths,
+  /// stages of one family. `T::map(parameters, field)` calls `field(name,
+  /// member)` for every member, a number, flag or SmallVector of numbers, and
+  /// `field(name, member, omitted)` for members that are not stored if they
+  /// have the value `omitted`.
+  template <typename T> void set(const T &typed);
+  template <typename T> T get() const;
+  /// Whether the parameter `name` is stored.
+  bool has(llvm::StringRef name) const { return parameters.count(name.str()); }
+
   /// Parameter of kernels with a grid barrier (CudaKernelInfo); absent in
   /// others.
   static constexpr const char *kCooperative = "cooperative";
-  bool isCooperative() const { return parameters.count(kCooperative); }
+  bool isCooperative() const { return has(kCooperative); }
 };
+
+template <typename T> void Schedule::set(const T &typed) {
+  auto store = [&](llvm::StringRef name, const auto &member) {
+    auto &values = parameters[name.str()];
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(member)>>)
+      values.assign(1, member);
+    else
+      values.assign(member.begin(), member.end());
+  };
+  T::map(typed, [&](llvm::StringRef name, const auto &member, auto... omitted) {
+    if (!((member == omitted) || ...))
+      store(name, member);
+  });
+}
+
+template <typename T> T Schedule::get() const {
+  T typed;
+  T::map(typed, [&](llvm::StringRef name, auto &member, auto...) {
+    auto found = parameters.find(name.str());
+    if (found == parameters.end())
+      return;
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(member)>>)
+      member = found->second.empty() ? 0 : found->second.front();
+    else
+      member.assign(found->second.begin(), found->second.end());
+  });
+  return typed;
+}
 
 /// The body of a GPU kernel under construction.
 struct GpuBody {
@@ -137,66 +175,6 @@ ElementTarget cudaElementTarget();
 
 /// Marks a loop to be printed with `#pragma unroll`.
 inline constexpr llvm::StringLiteral kUnrollAttr = "mpc.unroll";
-
-class KernelFamily {
-public:
-  virtual ~KernelFamily() = default;
-  virtual llvm::StringRef name() const = 0;
-  /// Chooses a schedule for `kernel`; nullopt if the family does not support
-  /// it.
-  virtual std::optional<Schedule> schedule(mlir::func::FuncOp kernel,
-                                           const CudaTarget &target) const = 0;
-  /// Validates a user-provided schedule: returns the chosen schedule with those
-  /// parameters of `given` that the kernel can use, and all that depend on
-  /// them.
-  virtual std::optional<Schedule> scheduleAs(mlir::func::FuncOp kernel,
-                                             const CudaTarget &target,
-                                             const Schedule &given) const {
-    return schedule(kernel, target);
-  }
-  /// Generates the scheduled body. Diagnostics refer to the unsupported op.
-  virtual mlir::LogicalResult emit(GpuKernel &kernel) const = 0;
-};
-
-/// Returns all families in order of preference, the most specific first.
-llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
-/// Returns the family that `schedule` names; reports an error if unknown.
-mlir::FailureOr<const KernelFamily *> familyOf(mlir::func::FuncOp kernel,
-                                               const Schedule &schedule);
-/// Verifies that `kernel` can be generated with its schedule, which may be
-/// user-provided.
-mlir::LogicalResult checkSchedule(mlir::func::FuncOp kernel,
-                                  const CudaTarget &target);
-/// Returns `chosen` with the grid of `given` if that has as many threads. For
-/// families with one work item per thread.
-Schedule onGridOf(const Schedule &given, Schedule chosen);
-/// Returns `chosen` with the thread group of `given` and the launch and memory
-/// that follow from it, to be checked against the generated code.
-Schedule withTeamOf(const Schedule &given, Schedule chosen);
-
-std::unique_ptr<KernelFamily> createGemmFamily();
-std::unique_ptr<KernelFamily> createConvolutionFamily();
-std::unique_ptr<KernelFamily> createAttentionFamily();
-/// Attention gradient.
-std::unique_ptr<KernelFamily> createAttentionGradientFamily();
-/// All time steps of a recurrent layer.
-std::unique_ptr<KernelFamily> createRecurrenceFamily();
-/// Filter gradients of convolutions.
-std::unique_ptr<KernelFamily> createFilterFamily();
-/// Row reductions in registers or shared memory: softmax, norms.
-std::unique_ptr<KernelFamily> createRowFamily();
-/// Reductions over other dimensions than the last, and over few long rows.
-std::unique_ptr<KernelFamily> createReductionFamily();
-/// Transposes through shared memory.
-std::unique_ptr<KernelFamily> createTransposeFamily();
-/// Optimizer updates: parameters and states of any shapes.
-std::unique_ptr<KernelFamily> createUpdateFamily();
-/// Finiteness and norm of gradients.
-std::unique_ptr<KernelFamily> createCheckFamily();
-/// Elementwise, data movement, gather, pooling: a vector per thread.
-std::unique_ptr<KernelFamily> createMapFamily();
-/// Fallback: one work item of a loop kernel per thread.
-std::unique_ptr<KernelFamily> createLoopFamily();
 
 } // namespace mpc::cuda
 

@@ -11,6 +11,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
+#include "KernelPlan.h"
 #include "Schedule.h"
 
 #include "Target/Kernel/LoopKernels.h"
@@ -26,6 +27,13 @@ namespace {
 constexpr int64_t kTransposeThreads = 256;
 /// Minimum extent: tiles of shorter dimensions are mostly empty.
 constexpr int64_t kShortest = 8;
+
+/// Parameters of the schedule: edge of a tile, in elements.
+struct TransposeSchedule {
+  int64_t tile = 0;
+
+  static void map(auto &schedule, auto field) { field("tile", schedule.tile); }
+};
 
 /// A transpose kernel under analysis or construction.
 class TransposeKernel {
@@ -146,7 +154,7 @@ void TransposeKernel::guarded(ArrayRef<Value> indices, int64_t tile,
 }
 
 LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
-  int64_t tile = kernel.schedule["tile"];
+  int64_t tile = kernel.schedule.get<TransposeSchedule>().tile;
   IndexMath math{builder, kernel.loc};
   SmallVector<Value> tiles;
   for (TransposeOp transpose : transposes) {
@@ -208,16 +216,15 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernel family
+// Plan
 //===----------------------------------------------------------------------===//
 
 namespace {
-class TransposeFamily : public KernelFamily {
+class TransposePlan : public KernelPlan {
 public:
-  StringRef name() const override { return "transpose"; }
+  using KernelPlan::KernelPlan;
 
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override {
+  std::optional<Schedule> schedule() const override {
     TrialCodegen trial(kernel);
     TransposeKernel transpose(kernel, trial.builder, trial.memory.inputs,
                               trial.memory.outputs);
@@ -225,24 +232,21 @@ public:
       return std::nullopt;
     int64_t tile = transpose.tile();
     Schedule schedule;
-    schedule.parameters["tile"] = tile;
+    schedule.set(TransposeSchedule{tile});
     schedule.threads = kTransposeThreads;
     schedule.blocks[0] = transpose.blocks(tile);
     return schedule;
   }
 
-  LogicalResult emit(GpuKernel &kernel) const override {
-    TransposeKernel transpose(kernel.kernel, kernel.builder, kernel.inputs,
-                              kernel.outputs);
-    if (!transpose.applies())
-      return kernel.kernel.emitError()
-             << "kernel '" << kernel.kernel.getName()
-             << "' has no transpose that can be tiled";
-    return transpose.emit(kernel);
+  LogicalResult emit(GpuKernel &gpuKernel) const override {
+    TransposeKernel transpose(kernel, gpuKernel.builder, gpuKernel.inputs,
+                              gpuKernel.outputs);
+    return success(transpose.applies() && succeeded(transpose.emit(gpuKernel)));
   }
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> cuda::createTransposeFamily() {
-  return std::make_unique<TransposeFamily>();
+std::unique_ptr<KernelPlan> cuda::planTranspose(func::FuncOp kernel,
+                                                const CudaTarget &target) {
+  return std::make_unique<TransposePlan>(kernel, target);
 }

@@ -15,11 +15,11 @@ using namespace mpc::cuda;
 
 FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
   ParsedGemm parsed(text, target);
-  std::optional<Schedule> schedule = scheduleFilter(parsed.kernel, target);
+  std::unique_ptr<KernelPlan> plan = planFilterGradient(parsed.kernel, target);
+  std::optional<Schedule> schedule = plan ? plan->schedule() : std::nullopt;
   EXPECT_TRUE(schedule) << text;
-  return schedule && schedule->parameters.contains("tile_m")
-             ? FilterForm::Product
-             : FilterForm::Threads;
+  return schedule && schedule->has("tile_m") ? FilterForm::Product
+                                             : FilterForm::Threads;
 }
 
 std::string mpc::withForm(const std::string &text, FilterForm form,
@@ -30,10 +30,13 @@ std::string mpc::withForm(const std::string &text, FilterForm form,
     ADD_FAILURE() << "no gradient of a filter in\n" << text;
     return "";
   }
-  std::optional<Schedule> schedule =
-      form == FilterForm::Product
-          ? scheduleFilterProduct(parsed.kernel, target)
-          : scheduleFilterThreads(FilterGradientProblem(*ops), target);
+  std::optional<Schedule> schedule;
+  if (form == FilterForm::Threads)
+    schedule = scheduleDirectFilter(FilterGradientProblem(*ops), target);
+  else if (std::unique_ptr<GemmPlan> plan =
+               GemmPlan::of(parsed.kernel, target,
+                            FusedGemm::filterGradient(parsed.kernel, target)))
+    schedule = plan->schedule();
   if (!schedule)
     return "";
   schedule->family = "filter";

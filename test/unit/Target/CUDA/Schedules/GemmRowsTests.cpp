@@ -173,6 +173,7 @@ TEST(GemmRowPrologue, TooLongRowsAreRefused) {
   CudaTarget target = cudaTarget("sm_80");
   ParsedGemm gemm(NormedProduct{16, 16384, 64, "f32"}.text(), target);
   ASSERT_TRUE(gemm.problem);
-  EXPECT_FALSE(scheduleGemm(gemm.kernel, *gemm.problem,
-                            GemmTiles::choose(*gemm.problem, target)));
+  std::unique_ptr<GemmPlan> plan =
+      GemmPlan::of(gemm.kernel, target, std::move(gemm.problem));
+  EXPECT_FALSE(plan && plan->schedule());
 }

@@ -49,16 +49,18 @@ ForcedGemm mpc::withTiles(const std::string &text, size_t number,
                           const CudaTarget &target) {
   ParsedGemm gemm(text, target);
   ForcedGemm result;
+  GemmTiles tiles = GemmTiles::candidates(*gemm.problem, target).at(number);
+  bool isMatmul = isa<MatmulOp>(gemm.problem->anchor),
+       isConv = isa<ConvOp>(gemm.problem->anchor);
+  std::unique_ptr<GemmPlan> plan =
+      GemmPlan::of(gemm.kernel, target, std::move(gemm.problem));
   std::optional<Schedule> schedule =
-      scheduleGemm(gemm.kernel, *gemm.problem,
-                   GemmTiles::candidates(*gemm.problem, target).at(number));
+      plan ? plan->scheduleWith(tiles) : std::nullopt;
   if (!schedule) {
     ADD_FAILURE() << "no schedule for\n" << text;
     return result;
   }
-  schedule->family = isa<MatmulOp>(gemm.problem->anchor) ? "gemm"
-                     : isa<ConvOp>(gemm.problem->anchor) ? "convolution"
-                                                         : "filter";
+  schedule->family = isMatmul ? "gemm" : isConv ? "convolution" : "filter";
   result.schedule = *schedule;
   gemm.kernel->setAttr(exe::kScheduleAttr,
                        schedule->toAttribute(gemm.context.get()));
