@@ -310,8 +310,6 @@ void GemmTiles::addTo(Schedule &schedule) const {
   schedule.parameters["splits"] = splits;
   if (warpgroups)
     schedule.parameters["warpgroups"] = 1;
-  if (group)
-    schedule.parameters["tile_group"] = group;
 }
 
 GemmTiles GemmTiles::of(const Schedule &schedule) {
@@ -326,8 +324,6 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
   if (schedule.parameters.contains("splits"))
     tiles.splits = schedule["splits"];
   tiles.warpgroups = schedule.parameters.contains("warpgroups");
-  if (schedule.parameters.contains("tile_group"))
-    tiles.group = schedule["tile_group"];
   return tiles;
 }
 

@@ -42,10 +42,6 @@ std::optional<Schedule> cuda::scheduleGemmAs(func::FuncOp kernel,
     if (!problem.rows && splits > 1 && steps % splits == 0 &&
         steps / splits >= tiles.stages)
       tiles.splits = splits;
-    if (int64_t group = number("tile_group");
-        given.parameters.contains("tile_group") && group > 0 &&
-        llvm::divideCeil(problem.m, tiles.m) % group == 0)
-      tiles.group = group;
     std::optional<Schedule> schedule = scheduleGemm(kernel, problem, tiles);
     if (schedule && countSame(given, *schedule) > countSame(given, *nearest))
       nearest = schedule;
