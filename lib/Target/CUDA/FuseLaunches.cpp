@@ -6,9 +6,7 @@
 // Independent kernels are fused horizontally: they become fusions inside one
 // fusion, whose grid concatenates their grids (mpc-split-fused-kernels,
 // mpc-merge-fused-kernels). A producer with a single consumer is fused into it
-// if it has one block, which each block of the consumer then recomputes, or if
-// each of its blocks computes the operand of the consumer block with the same
-// index (QueryProjectionFusion.h).
+// if it has one block, which each block of the consumer then recomputes.
 //
 // Runs after the passes that define kernels, so that their grids are known, and
 // before mpc-plan, which has to keep the inputs of all of them live.
@@ -17,7 +15,6 @@
 
 #include "FusionKernel.h"
 #include "KernelResources.h"
-#include "Schedules/QueryProjectionFusion.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Fusion/Views.h"
@@ -120,8 +117,8 @@ public:
   }
 
 private:
-  /// Returns true if `maker` is to be fused into `reader`, and sets its
-  /// schedule.
+  /// Returns true if `maker` is to be fused into `reader`, and marks a producer
+  /// for which blocks wait.
   bool putBefore(unsigned maker, unsigned reader) {
     if (!ordered[maker].mayRunConcurrently ||
         !ordered[reader].mayRunConcurrently)
@@ -135,24 +132,10 @@ private:
       return false;
     if (canRecompute(*first, *second, secondsOf(fusions[maker])))
       return true;
-    auto input = llvm::find_if(fusions[reader].getInputs(), [&](Value value) {
-      return sourceOfReshapes(value).getDefiningOp() == fusions[maker];
-    });
-    unsigned argument = input - fusions[reader].getInputs().begin();
-    FusionOp fusion = fusions[maker];
-    auto as = [&](ProducerFusionKind kind) {
-      fusion->setAttr(kProducerFusionAttr,
-                      StringAttr::get(function.getContext(),
-                                      stringifyProducerFusion(kind)));
-      return true;
-    };
-    if (std::optional<Schedule> tiles =
-            scheduleFusedTiles(*first, *second, argument)) {
-      fusion->setAttr(exe::kScheduleAttr,
-                      tiles->toAttribute(function.getContext()));
-      return as(ProducerFusionKind::tile);
-    }
-    return mayAwait(*first, *second) && as(ProducerFusionKind::before);
+    if (!mayAwait(*first, *second))
+      return false;
+    fusions[maker]->setAttr(kAwaitedAttr, UnitAttr::get(function.getContext()));
+    return true;
   }
 
   /// Returns the users of `result`, looking through reshapes.
@@ -177,24 +160,6 @@ private:
            runAtOnce(maker, reader) &&
            seconds * double(reader.blocks()) <
                architecture.target().launchSeconds();
-  }
-
-  /// Returns the schedule of `maker` in which each block computes the operand
-  /// (argument number `argument`) of one block of `reader`, if that is at most
-  /// as slow as `maker` alone and its launch.
-  std::optional<Schedule> scheduleFusedTiles(const KernelResources &maker,
-                                             const KernelResources &reader,
-                                             unsigned argument) const {
-    if (maker.schedule.family != "gemm" ||
-        reader.schedule.family != "attention")
-      return std::nullopt;
-    std::optional<QueryProjectionFusion> product = QueryProjectionFusion::of(
-        maker.kernel, reader.kernel, argument, reader.schedule, architecture);
-    if (!product ||
-        product->extraSeconds > architecture.target().launchSeconds() ||
-        !runAtOnce({FusionKind::contraction, product->schedule}, reader))
-      return std::nullopt;
-    return product->schedule;
   }
 
   /// Returns true if the blocks of `reader` should run concurrently with those

@@ -17,17 +17,9 @@ class FusionOp;
 
 namespace mpc::cuda {
 
-/// How a merged kernel runs a producer before its consumer: in every block as a
-/// whole; as tiles, the block of the same index computing the operand of each
-/// consumer block; or in blocks before those of the consumer, which wait.
-enum class ProducerFusionKind { whole, tile, before };
-
-/// On a producer, the name of its ProducerFusionKind; default: whole.
-inline constexpr llvm::StringLiteral kProducerFusionAttr =
-    "mpc.producer_fusion";
-
-llvm::StringRef stringifyProducerFusion(ProducerFusionKind kind);
-std::optional<ProducerFusionKind> symbolizeProducerFusion(llvm::StringRef name);
+/// On a producer whose blocks precede those of its consumer, which wait for
+/// them; without it every block of the consumer computes the whole producer.
+inline constexpr llvm::StringLiteral kAwaitedAttr = "mpc.awaited";
 
 /// Creates a kernel that computes `fusion`, at the insertion point of
 /// `builder`.

@@ -84,16 +84,15 @@ struct Part {
     unsigned last = function.getFunctionType().getNumInputs() - 1;
     return scratchBytes ? Value(function.getArgument(last)) : Value();
   }
-  /// How the consumer of this part's results runs it; nullopt if none does.
-  std::optional<ProducerFusionKind> lead() const {
-    if (llvm::none_of(outputs, [](int64_t output) { return output < 0; }))
-      return std::nullopt;
-    auto kind = attribute.getAs<StringAttr>("lead");
-    return kind ? symbolizeProducerFusion(kind.getValue())
-                : ProducerFusionKind::whole;
+  /// Whether another part reads results of this one.
+  bool isProducer() const {
+    return llvm::any_of(outputs, [](int64_t output) { return output < 0; });
   }
-  /// Whether the consumer's blocks run this part.
-  bool leads() const { return lead() && *lead() != ProducerFusionKind::before; }
+  /// Whether the consumer's blocks wait for this part, or else run it.
+  bool isAwaited() const {
+    return isProducer() && attribute.contains("awaited");
+  }
+  bool leads() const { return isProducer() && !isAwaited(); }
   int64_t blocks() const {
     return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
   }
@@ -141,23 +140,17 @@ private:
     return success();
   }
 
-  /// Checks that every block runs a producer, whole or its tile, with all
-  /// threads at its barriers, or that blocks of a single other part wait for
-  /// it.
+  /// Checks that every block runs a producer with all threads at its barriers,
+  /// or that blocks of a single other part wait for it.
   LogicalResult checkLead(const Part &part) const {
-    std::optional<ProducerFusionKind> lead = part.lead();
-    if (!lead)
+    if (!part.isProducer())
       return success();
-    bool fits = parts.size() == 2 && &part == &parts.front();
-    if (lead == ProducerFusionKind::whole)
-      fits = part.blocks() == 1;
-    else if (lead == ProducerFusionKind::tile)
-      fits &= part.blocks() == parts.back().blocks();
-    if (lead != ProducerFusionKind::before)
-      fits &=
-          part.scratchBytes == 0 && llvm::all_of(parts, [&](const Part &other) {
-            return other.threads <= part.threads;
-          });
+    bool fits = part.isAwaited()
+                    ? parts.size() == 2 && &part == &parts.front()
+                    : part.blocks() == 1 && part.scratchBytes == 0 &&
+                          llvm::all_of(parts, [&](const Part &other) {
+                            return other.threads <= part.threads;
+                          });
     return fits ? success()
                 : part.function.emitOpError()
                       << "is a producer of a fused kernel and has an "
@@ -190,7 +183,6 @@ private:
         description +=
             (description.empty() ? "" : "\n\n") + text.getValue().str();
     }
-    std::optional<ProducerFusionKind> lead = parts.front().lead();
     SmallVector<Type> types(inputs + outputs);
     SmallVector<Location> places(inputs + outputs, builder.getUnknownLoc());
     for (const Part &part : parts)
@@ -201,7 +193,7 @@ private:
           int64_t bytes = llvm::alignTo(
               bytesOf(cast<MemRefType>(argument.getType())), kAlign);
           auto [known, isNew] = ownMemory.insert(
-              {at, {scratch, lead == ProducerFusionKind::whole ? bytes : 0}});
+              {at, {scratch, parts.front().leads() ? bytes : 0}});
           if (isNew)
             scratch += (known->second.perBlock ? blocks : 1) * bytes;
           continue;
@@ -210,7 +202,7 @@ private:
         places[at] = argument.getLoc();
       }
     int64_t counters = scratch;
-    if (lead == ProducerFusionKind::before)
+    if (parts.front().isAwaited())
       scratch += llvm::alignTo(ProducerConsumerSync::kBytes, kAlign);
     if (scratch) {
       types.push_back(MemRefType::get({scratch}, builder.getI8Type()));
@@ -241,7 +233,7 @@ private:
     inside.setInsertionPoint(terminator);
     scratchMemory = scratchOf(kernel);
     GpuBody own = bodyAt(inside);
-    if (lead == ProducerFusionKind::before) {
+    if (parts.front().isAwaited()) {
       IndexMath index{inside, kernel.getLoc()};
       handOver =
           index.view(scratchMemory, counters, ProducerConsumerSync::kBytes / 4,
@@ -296,7 +288,7 @@ private:
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
     IndexMath index{builder, loc};
-    Value local = part.leads() && part.blocks() == 1 ? index.constant(0)
+    Value local = part.leads() ? index.constant(0)
                   : firstBlock ? index.sub(block, index.constant(firstBlock))
                                : block;
     Operation *end = builder.getInsertionBlock()->getTerminator();
@@ -314,10 +306,10 @@ private:
       end = branch.thenBlock()->getTerminator();
       if (handOver) {
         GpuBody own = bodyAt(builder);
-        if (part.lead())
+        if (part.isAwaited())
           own.builder.setInsertionPoint(end);
         ProducerConsumerSync hand = handOverAt(own);
-        if (part.lead()) {
+        if (part.isAwaited()) {
           hand.publish();
           end = &branch.thenBlock()->front();
           builder.setInsertionPoint(end);

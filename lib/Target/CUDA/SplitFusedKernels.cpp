@@ -28,28 +28,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-StringRef cuda::stringifyProducerFusion(ProducerFusionKind kind) {
-  switch (kind) {
-  case ProducerFusionKind::whole:
-    return "whole";
-  case ProducerFusionKind::tile:
-    return "tile";
-  case ProducerFusionKind::before:
-    return "before";
-  }
-  llvm_unreachable("unknown kind of lead");
-}
-
-std::optional<ProducerFusionKind>
-cuda::symbolizeProducerFusion(StringRef name) {
-  for (ProducerFusionKind kind :
-       {ProducerFusionKind::whole, ProducerFusionKind::tile,
-        ProducerFusionKind::before})
-    if (name == stringifyProducerFusion(kind))
-      return kind;
-  return std::nullopt;
-}
-
 func::FuncOp cuda::kernelOf(FusionOp fusion, StringRef name,
                             OpBuilder &builder) {
   OpBuilder::InsertionGuard guard(builder);
@@ -130,14 +108,12 @@ private:
            llvm::zip_equal(part.getArguments(), inputs))
         if (input >= 0)
           argument.setLoc(kernel.getArgument(input).getLoc());
-      if (Attribute schedule = fusion->getAttr(exe::kScheduleAttr))
-        part->setAttr(exe::kScheduleAttr, schedule);
       NamedAttrList entries;
       entries.set("kernel", kernel.getNameAttr());
       entries.set("inputs", builder.getDenseI64ArrayAttr(inputs));
       entries.set("outputs", builder.getDenseI64ArrayAttr(outputs));
-      if (Attribute lead = fusion->getAttr(kProducerFusionAttr))
-        entries.set("lead", lead);
+      if (Attribute awaited = fusion->getAttr(kAwaitedAttr))
+        entries.set("awaited", awaited);
       part->setAttr(kFusedPartAttr,
                     entries.getDictionary(builder.getContext()));
     }

@@ -140,84 +140,10 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// The query projection is tiled like attention, whose blocks read only their own block's rows.
-// CHECK-LABEL: func.func @makes_its_query(
-// CHECK-NEXT: %[[BOTH:.*]] = mpc.fusion kind(contraction) name("query_attend")
-// CHECK-NEXT: %[[QUERY:.*]] = mpc.fusion kind(contraction) name("query")
-// CHECK-SAME: mpc.schedule = {blocks = array<i64: 8, 1, 1>, family = "gemm"
-// CHECK-SAME: tile_group = 2
-// CHECK-SAME: tile_m = 16
-// CHECK-SAME: tile_n = 64
-// CHECK: %[[HEADS:.*]] = mpc.reshape %[[QUERY]] : tensor<2x32x128xbf16> to tensor<2x32x2x64xbf16>
-// CHECK: mpc.fusion kind(attention) name("attend") (%{{.*}} = %[[HEADS]] :
-// CHECK: return %[[BOTH]]
-
-// Split-KV decode attention: each of its blocks would need the whole projection.
-// CHECK-LABEL: func.func @shares_keys(
-// CHECK: name("query")
-// CHECK: name("attend")
-// CHECK: return
-module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
-  func.func @makes_its_query(%x: tensor<2x32x128xbf16>, %w: tensor<128x128xbf16>, %k: tensor<2x2x72x64xbf16>, %v: tensor<2x2x72x64xbf16>) -> tensor<2x2x32x64xf32> {
-    %0 = mpc.fusion kind(contraction) name("query") (%a = %x : tensor<2x32x128xbf16>, %b = %w : tensor<128x128xbf16>) -> tensor<2x32x128xbf16> {
-      %p = mpc.matmul %a, %b : (tensor<2x32x128xbf16>, tensor<128x128xbf16>) -> tensor<2x32x128xf32>
-      %c = mpc.cast %p : tensor<2x32x128xf32> to tensor<2x32x128xbf16>
-      mpc.yield %c : tensor<2x32x128xbf16>
-    }
-    %1 = mpc.reshape %0 : tensor<2x32x128xbf16> to tensor<2x32x2x64xbf16>
-    %2 = mpc.fusion kind(attention) name("attend") (%a = %1 : tensor<2x32x2x64xbf16>, %b = %k : tensor<2x2x72x64xbf16>, %c = %v : tensor<2x2x72x64xbf16>) -> tensor<2x2x32x64xf32> {
-      %q = mpc.transpose %a [0, 2, 1, 3] : tensor<2x32x2x64xbf16> to tensor<2x2x32x64xbf16>
-      %y = mpc.attention %q, %b, %c scale(0.125) : (tensor<2x2x32x64xbf16>, tensor<2x2x72x64xbf16>, tensor<2x2x72x64xbf16>) -> tensor<2x2x32x64xf32>
-      mpc.yield %y : tensor<2x2x32x64xf32>
-    }
-    return %2 : tensor<2x2x32x64xf32>
-  }
-
-  func.func @shares_keys(%x: tensor<1x1x128xbf16>, %w: tensor<128x128xbf16>, %k: tensor<1x2x1024x64xbf16>, %v: tensor<1x2x1024x64xbf16>) -> tensor<1x2x1x64xf32> {
-    %0 = mpc.fusion kind(contraction) name("query") (%a = %x : tensor<1x1x128xbf16>, %b = %w : tensor<128x128xbf16>) -> tensor<1x1x128xbf16> {
-      %p = mpc.matmul %a, %b : (tensor<1x1x128xbf16>, tensor<128x128xbf16>) -> tensor<1x1x128xf32>
-      %c = mpc.cast %p : tensor<1x1x128xf32> to tensor<1x1x128xbf16>
-      mpc.yield %c : tensor<1x1x128xbf16>
-    }
-    %1 = mpc.reshape %0 : tensor<1x1x128xbf16> to tensor<1x2x1x64xbf16>
-    %2 = mpc.fusion kind(attention) name("attend") (%a = %1 : tensor<1x2x1x64xbf16>, %b = %k : tensor<1x2x1024x64xbf16>, %c = %v : tensor<1x2x1024x64xbf16>) -> tensor<1x2x1x64xf32> {
-      %y = mpc.attention %a, %b, %c scale(0.125) : (tensor<1x2x1x64xbf16>, tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>) -> tensor<1x2x1x64xf32>
-      mpc.yield %y : tensor<1x2x1x64xf32>
-    }
-    return %2 : tensor<1x2x1x64xf32>
-  }
-}
-
-// -----
-
-// Nor where attention reads more of the projection than its query: each block would need others' keys.
-// CHECK-LABEL: func.func @makes_keys_too(
-// CHECK: name("query")
-// CHECK: name("attend")
-// CHECK: return
-module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
-  func.func @makes_keys_too(%x: tensor<32x128xbf16>, %w: tensor<128x128xbf16>, %v: tensor<2x32x64xbf16>) -> tensor<2x32x64xf32> {
-    %0 = mpc.fusion kind(contraction) name("query") (%a = %x : tensor<32x128xbf16>, %b = %w : tensor<128x128xbf16>) -> tensor<32x128xbf16> {
-      %p = mpc.matmul %a, %b : (tensor<32x128xbf16>, tensor<128x128xbf16>) -> tensor<32x128xf32>
-      %c = mpc.cast %p : tensor<32x128xf32> to tensor<32x128xbf16>
-      mpc.yield %c : tensor<32x128xbf16>
-    }
-    %1 = mpc.reshape %0 : tensor<32x128xbf16> to tensor<32x2x64xbf16>
-    %2 = mpc.fusion kind(attention) name("attend") (%a = %1 : tensor<32x2x64xbf16>, %c = %v : tensor<2x32x64xbf16>) -> tensor<2x32x64xf32> {
-      %q = mpc.transpose %a [1, 0, 2] : tensor<32x2x64xbf16> to tensor<2x32x64xbf16>
-      %y = mpc.attention %q, %q, %c scale(0.125) : (tensor<2x32x64xbf16>, tensor<2x32x64xbf16>, tensor<2x32x64xbf16>) -> tensor<2x32x64xf32>
-      mpc.yield %y : tensor<2x32x64xf32>
-    }
-    return %2 : tensor<2x32x64xf32>
-  }
-}
-
-// -----
-
 // Blocks of the output projection wait for attention in one launch, if all blocks are co-resident.
 // CHECK-LABEL: func.func @waits(
 // CHECK-NEXT: %[[BOTH:.*]] = mpc.fusion kind(attention) name("attend_out")
-// CHECK-NEXT: %[[Y:.*]] = mpc.fusion kind(attention) name("attend") {{.*}} attributes {mpc.producer_fusion = "before"}
+// CHECK-NEXT: %[[Y:.*]] = mpc.fusion kind(attention) name("attend") {{.*}} attributes {mpc.awaited}
 // CHECK: %[[ROWS:.*]] = mpc.reshape %[[Y]] : tensor<2x32x2x64xbf16> to tensor<2x32x128xbf16>
 // CHECK: mpc.fusion kind(contraction) name("out") (%{{.*}} = %[[ROWS]] :
 // CHECK: return %[[BOTH]]

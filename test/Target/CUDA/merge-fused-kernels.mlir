@@ -127,49 +127,12 @@ gpu.module @kernels {
 
 // -----
 
-// Where producer and consumer have equally many blocks, each runs the producer block of its index, in global memory;
-// then the warps that the consumer does not have exit.
-// CHECK-LABEL: gpu.func @shared(
-// CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<2x4xf32>, %[[SCRATCH:.*]]: memref<128xi8>)
-// CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
-// CHECK: %[[BLOCK:.*]] = gpu.block_id x
-// CHECK: %[[OWN:.*]] = memref.view %[[SCRATCH]][%c0{{.*}}][] : memref<128xi8> to memref<8xf32>
-// CHECK: memref.load %[[X]][%[[BLOCK]]]
-// CHECK: memref.store %{{.*}}, %[[OWN]][%[[BLOCK]]]
-// CHECK-NEXT: gpu.barrier
-// CHECK: %[[FEW:.*]] = arith.cmpi ult, %{{.*}}, %c32
-// CHECK: arith.andi %{{.*}}, %[[FEW]]
-// CHECK: %[[SAME:.*]] = memref.view %[[SCRATCH]][%c0{{.*}}][] : memref<128xi8> to memref<2x4xf32>
-// CHECK: memref.load %[[SAME]]
-// CHECK: memref.store %{{.*}}, %[[Z]]
-gpu.module @kernels {
-  gpu.func @shared_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
-      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
-                  mpc.fused_part = {inputs = array<i64: 0>, kernel = "shared", lead = "tile", outputs = array<i64: -1>}} {
-    %at = gpu.block_id x
-    %a = memref.load %x[%at] : memref<8xf32>
-    memref.store %a, %y[%at] : memref<8xf32>
-    gpu.return
-  }
-  gpu.func @shared_part1(%y: memref<2x4xf32>, %z: memref<2x4xf32>) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
-                  mpc.fused_part = {inputs = array<i64: -1>, kernel = "shared", outputs = array<i64: 0>}} {
-    %c0 = arith.constant 0 : index
-    %at = gpu.block_id x
-    %a = memref.load %y[%c0, %at] : memref<2x4xf32>
-    memref.store %a, %z[%c0, %at] : memref<2x4xf32>
-    gpu.return
-  }
-}
-
-// -----
-
 // Not where the consumer has more threads, which would miss the producer's barriers.
 gpu.module @kernels {
-  // expected-error @below {{is a producer of a fused kernel and has an unsupported launch of 4 blocks of 32 threads}}
+  // expected-error @below {{is a producer of a fused kernel and has an unsupported launch of 1 blocks of 32 threads}}
   gpu.func @few_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
-                  mpc.fused_part = {inputs = array<i64: 0>, kernel = "few", lead = "tile", outputs = array<i64: -1>}} {
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 1, 1, 1>, mpc.inputs = 1,
+                  mpc.fused_part = {inputs = array<i64: 0>, kernel = "few", outputs = array<i64: -1>}} {
     gpu.return
   }
   gpu.func @few_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
@@ -216,7 +179,7 @@ gpu.module @kernels {
 gpu.module @kernels {
   gpu.func @waits_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 2, 1, 1>, mpc.inputs = 1,
-                  mpc.fused_part = {inputs = array<i64: 0>, kernel = "waits", lead = "before", outputs = array<i64: -1>}} {
+                  mpc.fused_part = {awaited, inputs = array<i64: 0>, kernel = "waits", outputs = array<i64: -1>}} {
     %at = gpu.block_id x
     %a = memref.load %x[%at] : memref<8xf32>
     memref.store %a, %y[%at] : memref<8xf32>

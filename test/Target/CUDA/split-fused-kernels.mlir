@@ -47,15 +47,13 @@ func.func private @led(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kerne
   return %1 : tensor<4xf32>
 }
 
-// Reshapes between parts are no parts, and a fusion's schedule becomes its kernel's.
+// Reshapes between parts are no parts, and a part whose consumer waits keeps its attribute.
 // CHECK: func.func private @shaped_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
-// CHECK-SAME: mpc.fused_part = {inputs = array<i64: 0>, kernel = "shaped", lead = "tile", outputs = array<i64: -1>}
-// CHECK-SAME: mpc.schedule = {family = "map"}
+// CHECK-SAME: mpc.fused_part = {awaited, inputs = array<i64: 0>, kernel = "shaped", outputs = array<i64: -1>}
 // CHECK: func.func private @shaped_part1(%{{.*}}: tensor<2x2xf32>) -> tensor<2x2xf32>
 // CHECK-SAME: mpc.fused_part = {inputs = array<i64: -1>, kernel = "shaped", outputs = array<i64: 0>}
-// CHECK-NOT: mpc.schedule
 func.func private @shaped(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {mpc.kernel_kind = "elementwise"} {
-  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> attributes {mpc.producer_fusion = "tile", mpc.schedule = {family = "map"}} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> attributes {mpc.awaited} {
     %r = mpc.relu %a : tensor<4xf32>
     mpc.yield %r : tensor<4xf32>
   }

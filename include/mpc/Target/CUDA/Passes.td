@@ -31,11 +31,9 @@ def FuseLaunchesPass : Pass<"mpc-fuse-launches", "::mlir::func::FuncOp"> {
     fusion, by the resources of the schedules of mpc-schedule-kernels.
 
     Producer-consumer fusion: a fusion of one block with a single consumer is fused into
-    it and recomputed by each block of the consumer. So is a GEMM that only computes the
-    query of one attention: its schedule (`mpc.schedule`) makes each block compute the
-    query tile of the attention block with the same index. An attention whose blocks are
+    it and recomputed by each block of the consumer. An attention whose blocks are
     co-resident with those of its only consumer runs concurrently with the consumer,
-    whose blocks wait. The producer's `mpc.producer_fusion` names the kind (`tile`, `before`).
+    whose blocks wait; it has the attribute `mpc.awaited`.
 
     Contract in: after mpc-outline-fusions, before mpc-plan. Contract out: the same
     fusions, some nested one level deep, with reshapes between producers and consumers.
@@ -61,8 +59,7 @@ def SplitFusedKernelsPass : Pass<"mpc-split-fused-kernels", "::mlir::ModuleOp"> 
     Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel.
     `mpc.fused_part` names the original kernel and the part's arguments and results in it; a
     value passed from one part to another alone has index -1, -2 and so on in both,
-    whatever its shape. A fusion's schedule moves to its kernel, its `mpc.producer_fusion` into
-    `mpc.fused_part`.
+    whatever its shape. A fusion's `mpc.awaited` moves into `mpc.fused_part`.
 
     ```mlir
     func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {

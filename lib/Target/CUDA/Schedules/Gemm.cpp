@@ -113,7 +113,7 @@ void GemmEmitter::placeBlock() {
                                problem.batchShape);
   if (batch.empty())
     batch.assign(problem.batchShape.size(), math().constant(0));
-  int64_t group = tiles.group ? tiles.group : std::min(tilesM, kTileGroup);
+  int64_t group = std::min(tilesM, kTileGroup);
   while (tilesM % group != 0)
     --group;
   Value tileM = math().add(math().mul(math().div(tile, group * tilesN), group),

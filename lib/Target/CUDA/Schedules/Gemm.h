@@ -258,8 +258,6 @@ struct GemmTiles {
   int64_t splits = 1;
   /// Whether warpgroups multiply 64 rows (wgmma), 16 per warp.
   bool warpgroups = false;
-  /// Row tiles per group in the tile order (L2 reuse); 0: default.
-  int64_t group = 0;
 
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }
@@ -313,7 +311,6 @@ struct GemmTiles {
     field("stages", tiles.stages);
     field("splits", tiles.splits);
     field("warpgroups", tiles.warpgroups, false);
-    field("tile_group", tiles.group, 0);
   }
 };
 

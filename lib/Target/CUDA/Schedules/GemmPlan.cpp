@@ -72,9 +72,6 @@ std::optional<Schedule> GemmPlan::scheduleAs(const Schedule &given) const {
     if (!problem.rows && wanted.splits > 1 && steps % wanted.splits == 0 &&
         steps / wanted.splits >= tiles.stages)
       tiles.splits = wanted.splits;
-    if (wanted.group > 0 &&
-        llvm::divideCeil(problem.m, tiles.m) % wanted.group == 0)
-      tiles.group = wanted.group;
     std::optional<Schedule> schedule = scheduleWith(tiles);
     if (schedule && countSame(given, *schedule) > countSame(given, *nearest))
       nearest = schedule;
