@@ -233,7 +233,10 @@ SmallVector<FusionGroup *> FusionGraph::readersOf(Value value) const {
     else
       readers.push_back(reader);
   }
-  llvm::sort(readers);
+  // Addresses differ between runs.
+  llvm::sort(readers, [](FusionGroup *a, FusionGroup *b) {
+    return (a ? a->number : -1) < (b ? b->number : -1);
+  });
   readers.erase(llvm::unique(readers), readers.end());
   return readers;
 }

@@ -203,11 +203,10 @@ private:
         waitingOf(candidate.into) = Waiting();
         waitingOf(candidate.from) = Waiting();
         push(candidate.into);
-        llvm::sort(neighbours);
-        neighbours.erase(llvm::unique(neighbours), neighbours.end());
         llvm::sort(neighbours, [](FusionGroup *a, FusionGroup *b) {
           return a->last < b->last;
         });
+        neighbours.erase(llvm::unique(neighbours), neighbours.end());
         for (FusionGroup *group : neighbours)
           if (group != candidate.into && !group->ops.empty())
             pushNeighbour(group, candidate.into);

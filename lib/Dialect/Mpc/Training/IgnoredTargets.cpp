@@ -14,6 +14,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLossOps.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -108,7 +110,7 @@ LogicalResult IgnoredTargets::join(GradientSeedOp seed, Value share) {
     return losses.front()->emitOpError(
         "ignores targets, whose number differs between ranks, and the divisor "
         "of its gradient is not found; train on one rank");
-  DenseMap<Value, Value> sums;
+  llvm::SmallMapVector<Value, Value, 1> sums;
   for (DivOp mean : means) {
     Value own = mean.getRhs();
     OpBuilder builder(mean);
@@ -140,7 +142,7 @@ LogicalResult IgnoredTargets::join(GradientSeedOp seed, Value share) {
     auto op = withoutCasts(loss).getDefiningOp<SoftmaxCrossEntropyOp>();
     if (op && llvm::is_contained(losses, op))
       step.setResult(number,
-                     partOf(loss, sums.begin()->first, sums.begin()->second));
+                     partOf(loss, sums.front().first, sums.front().second));
   }
   return success();
 }

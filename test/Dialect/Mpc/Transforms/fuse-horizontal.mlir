@@ -2,6 +2,8 @@
 // RUN: mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cpu:avx512 | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cuda:sm_80 > %t.once
 // RUN: mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cuda:sm_80 --mpc-fuse-horizontal=target=cuda:sm_80 | diff %t.once -
+// The result does not depend on addresses: here, each allocation is below the one before.
+// RUN: env MALLOC_MMAP_THRESHOLD_=1 mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cuda:sm_80 | diff %t.once -
 
 // Softmaxes of the same rows read them once, where siblings are fused.
 // CHECK-LABEL: func.func @rows
@@ -153,4 +155,24 @@ func.func @much_beside(%x: tensor<16x64xf32>, %w: tensor<64x32xf32>, %y: tensor<
   %2 = mpc.matmul %x, %w {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 2 : i64} : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
   %3 = mpc.concat %z, %2 axis(1) {mpc.group = 3 : i64} : (tensor<16x32xf32>, tensor<16x32xf32>) -> tensor<16x64xf32>
   return %1, %3, %2 : tensor<16x65568xf32>, tensor<16x64xf32>, tensor<16x32xf32>
+}
+
+// -----
+
+// Of two loops that depend on each other, the one whose reader comes first is fused with their
+// sibling.
+// CHECK-LABEL: func.func @sibling_loops
+func.func @sibling_loops(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>, %z: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  // CUDA: mpc.exp %{{.*}} {mpc.group = [[A:[0-9]+]] : i64}
+  // CUDA-NEXT: mpc.exp %{{.*}} {mpc.group = [[A]] : i64}
+  // CUDA-NOT: mpc.add {{.*}} {mpc.group = [[A]] : i64}
+  // CPU: mpc.exp %{{.*}} {mpc.group = 0 : i64}
+  // CPU-NEXT: mpc.exp %{{.*}} {mpc.group = 1 : i64}
+  %0 = mpc.exp %x {mpc.group = 0 : i64} : tensor<16x16xf32>
+  %1 = mpc.exp %y {mpc.group = 1 : i64} : tensor<16x16xf32>
+  %2 = mpc.matmul %0, %1 {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 2 : i64} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %3 = mpc.reduce_max %1 axes([0]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 3 : i64} : tensor<16x16xf32> -> tensor<16xf32>
+  %4 = mpc.add %z, %3 {mpc.group = 4 : i64} : (tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
+  %5 = mpc.matmul %0, %4 {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 5 : i64} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %2, %5 : tensor<16x16xf32>, tensor<16x16xf32>
 }
