@@ -164,21 +164,6 @@ SmallVector<Value> FusedGemm::roots() const {
   return {anchor->getResult(0)};
 }
 
-void cuda::keepHalos(FusedGemm &problem, const CudaTarget &target) {
-  for (GemmOperand *operand : {problem.lhs.get(), problem.rhs.get()}) {
-    int64_t bytes = operand->chunk * bytesPerElement(problem.tileType);
-    bool copies = operand->argument && bytes >= 4 &&
-                  operand->elementType() == problem.tileType;
-    if (!operand->halo)
-      continue;
-    // Values must be rounded at most once.
-    Type stored = getElementTypeOrSelf(operand->halo.getType());
-    bool rounds = stored == problem.tileType || stored.isF32();
-    if (copies || !rounds || !target.hasAsyncCopies())
-      operand->halo = {};
-  }
-}
-
 Operation *cuda::soleContraction(func::FuncOp kernel) {
   Operation *sole = nullptr;
   int64_t contractions = 0;

@@ -52,46 +52,6 @@ WarpOperand TileLoader::operandAt(Value stage, Value row) const {
   return result;
 }
 
-void TileLoader::bringHalo(Value shared, Value row, Value k) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  halo = shared;
-  Value image = math().flatten(kernel.inputs[operand.halo.getArgNumber()]);
-  Type element = getElementTypeOrSelf(operand.halo.getType());
-  int64_t bytes = bytesPerElement(element), lanes = kHaloVectorBytes / bytes;
-  int64_t kept = cast<MemRefType>(shared.getType()).getDimSize(0);
-  int64_t whole =
-      cast<RankedTensorType>(operand.halo.getType()).getNumElements();
-  Value first = operand.haloBegin(math(), row, k);
-  haloBegin =
-      named(math(), math().mul(math().div(first, lanes), lanes), "haloBegin");
-  chunk = powerOfTwoIn(operand.alongDepth ? depth : rows,
-                       kHaloVectorBytes / bytesPerElement(problem.tileType));
-  int64_t threads = kernel.schedule.threads, vectors = kept / lanes;
-  Value thread = named(math(), kernel.thread(), "thread");
-  auto copy = [&](Value round) {
-    Value to =
-        named(math(),
-              math().mul(math().add(math().mul(round, threads), thread), lanes),
-              "inHalo");
-    Value from = math().add(haloBegin, to);
-    // Zero-fill past the end of the image.
-    Value left = math().mul(
-        math().sub(math().constant(whole), math().min(from, whole)), bytes);
-    Value valid = arith::IndexCastOp::create(
-        b, loc, b.getI32Type(), math().min(left, kHaloVectorBytes));
-    Value at = math().min(from, whole - 1 - (whole - 1) % lanes);
-    cuda::CopyAsyncOp::create(b, loc, halo, to, image, at, valid,
-                              b.getI64IntegerAttr(kHaloVectorBytes));
-  };
-  int64_t rounds = vectors / threads;
-  if (rounds > 0)
-    unrolled(kernel, rounds, "round", copy);
-  if (vectors > rounds * threads)
-    kernel.within(math().less(thread, vectors - rounds * threads),
-                  [&] { copy(math().constant(rounds)); });
-}
-
 Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
   auto require = [&](Value condition) {
     inside = inside ? kernel.builder.createOrFold<arith::AndIOp>(
@@ -103,36 +63,6 @@ Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
   if (operand.depth % depth != 0)
     require(math().less(atDepth, operand.depth));
   return inside;
-}
-
-Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  Type element = getElementTypeOrSelf(operand.halo.getType());
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  Value elements = kernel.local({chunk}, element, "elements");
-  unrolled(kernel, chunk, "e", [&](Value e) {
-    Value atRow = operand.alongDepth ? row : math().add(row, e),
-          atDepth = operand.alongDepth ? math().add(k, e) : k;
-    OperandLocation place = operand.locateInHalo(math(), batch, atRow, atDepth);
-    Value inside = withinOperand(place.inside, atRow, atDepth);
-    Value at = math().sub(place.offset, haloBegin);
-    if (inside)
-      at = arith::SelectOp::create(b, loc, inside, at, math().constant(0));
-    Value value = memref::LoadOp::create(b, loc, halo, at);
-    if (inside)
-      value = arith::SelectOp::create(b, loc, inside, value, zero);
-    memref::StoreOp::create(b, loc, value, elements, e);
-  });
-  SmallVector<Value> values;
-  for (int64_t e = 0; e < chunk; ++e)
-    values.push_back(
-        memref::LoadOp::create(b, loc, elements, math().constant(e)));
-  Value value = values.front();
-  if (chunk > 1)
-    value = vector::FromElementsOp::create(
-        b, loc, VectorType::get({chunk}, element), values);
-  return narrowed(value, element);
 }
 
 LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
@@ -237,8 +167,6 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       vector::StoreOp::create(b, loc, value, tile, to);
     return success();
   };
-  if (halo)
-    return put(chunkOfHalo(batch, atRow, atDepth));
   Value inside = withinOperand(Value(), atRow, atDepth);
   if (async && !operand.parts.empty()) {
     copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
