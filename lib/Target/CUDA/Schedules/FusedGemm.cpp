@@ -78,9 +78,6 @@ public:
       depthStride = view->strides[rank - (depthLast ? 1 : 2)];
     } else {
       chunk = alignedRunOf(operand, most);
-      if (auto concat = operand.getDefiningOp<ConcatOp>();
-          concat && rank == 2 && !flattened)
-        addParts(concat, depthLast, tileBytes);
     }
     this->depthLast = depthLast;
   }
@@ -120,25 +117,6 @@ public:
   }
 
 private:
-  /// Adds weights that are stored separately and multiplied as one.
-  void addParts(ConcatOp concat, bool depthLast, int64_t tileBytes) {
-    int64_t least = chunk;
-    for (Value input : concat.getInputs()) {
-      auto part = std::make_unique<MatrixOperand>(
-          input, depthLast, /*flattened=*/false, batchRank, tileBytes);
-      if (!part->argument || part->alongDepth != alongDepth)
-        return parts.clear();
-      // A chunk must be in a single part.
-      bool isCut = (concat.getAxis() == 1) == (alongDepth == depthLast);
-      least = std::min(least, part->chunk);
-      if (isCut)
-        least = powerOfTwoIn(shapeOf(input)[concat.getAxis()], least);
-      parts.push_back(std::move(part));
-    }
-    chunk = least;
-    partsAlongRows = (concat.getAxis() == 1) != depthLast;
-  }
-
   /// Broadcasts the operand's batch dimensions to those of the result.
   SmallVector<Value> batchIndices(const IndexMath &math,
                                   ValueRange batch) const {

@@ -57,12 +57,6 @@ public:
   int64_t chunk = 1;
   /// The kernel argument that is loaded; null if the elements are computed.
   mlir::BlockArgument argument;
-  /// Matrices concatenated along rows or k, each in the memory of an argument;
-  /// empty if there is a single memory or none.
-  std::vector<std::unique_ptr<GemmOperand>> parts;
-  bool partsAlongRows = false;
-  /// Whether elements are loaded without computation.
-  bool isStored() const { return argument || !parts.empty(); }
 
   mlir::Type elementType() const {
     return mlir::getElementTypeOrSelf(tensor.getType());

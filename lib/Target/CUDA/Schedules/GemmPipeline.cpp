@@ -27,19 +27,12 @@ TileLoader::TileLoader(GpuKernel &kernel, const FusedGemm &problem,
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
   if (places.isPermuted)
     chunk = std::min(chunk, TileLayout::kPiece);
-  auto memoryOf = [&](const GemmOperand &source) {
-    return math().flatten(kernel.inputs[source.argument.getArgNumber()]);
-  };
-  if (operand.argument)
-    memory = memoryOf(operand);
-  else if (operand.parts.empty())
+  if (!operand.argument)
     return;
+  memory = math().flatten(kernel.inputs[operand.argument.getArgNumber()]);
   int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
   async = kernel.target.hasAsyncCopies() &&
           operand.elementType() == problem.tileType && bytes >= 4;
-  if (async)
-    for (const std::unique_ptr<GemmOperand> &part : operand.parts)
-      partMemory.push_back(memoryOf(*part));
 }
 
 WarpOperand TileLoader::operandAt(Value stage, Value row) const {
@@ -168,19 +161,15 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
     return success();
   };
   Value inside = withinOperand(Value(), atRow, atDepth);
-  if (async && !operand.parts.empty()) {
-    copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
-    return success();
-  }
-  if (async) {
-    copyAsync(operand, memory, batch, atRow, atDepth, inside, to);
-    return success();
-  }
   OperandLocation place = operand.locate(math(), batch, atRow, atDepth);
   if (inside)
     place.inside =
         place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
                      : inside;
+  if (async) {
+    copyAsync(place, to);
+    return success();
+  }
 
   Type type = lanesOf(problem.tileType, chunk);
   Value value;
@@ -207,60 +196,23 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   return put(value);
 }
 
-void TileLoader::copyAsync(const GemmOperand &source, Value memory,
-                           ValueRange batch, Value atRow, Value atDepth,
-                           Value inside, ValueRange to) {
+void TileLoader::copyAsync(const OperandLocation &place, ValueRange to) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  OperandLocation place = source.locate(math(), batch, atRow, atDepth);
-  if (place.inside)
-    inside = inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
-                    : place.inside;
   int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
   Value valid, offset = place.offset;
-  if (inside) {
+  if (place.inside) {
     auto number32 = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
     };
-    valid =
-        arith::SelectOp::create(b, loc, inside, number32(bytes), number32(0));
+    valid = arith::SelectOp::create(b, loc, place.inside, number32(bytes),
+                                    number32(0));
     // Nothing is read, but the address must be valid.
-    offset =
-        arith::SelectOp::create(b, loc, inside, offset, math().constant(0));
+    offset = arith::SelectOp::create(b, loc, place.inside, offset,
+                                     math().constant(0));
   }
   cuda::CopyAsyncOp::create(b, loc, tile, to, memory, ValueRange{offset}, valid,
                             b.getI64IntegerAttr(bytes));
-}
-
-int64_t TileLoader::beginOf(size_t part) const {
-  int64_t begin = 0;
-  for (size_t i = 0; i < part; ++i)
-    begin += operand.partsAlongRows ? operand.parts[i]->rows
-                                    : operand.parts[i]->depth;
-  return begin;
-}
-
-void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
-                          Value atRow, Value atDepth, Value inside,
-                          ValueRange to) {
-  OpBuilder &b = kernel.builder;
-  Value &along = operand.partsAlongRows ? atRow : atDepth;
-  if (limit - first == 1) {
-    along = math().sub(along, math().constant(beginOf(first)));
-    return copyAsync(*operand.parts[first], partMemory[first], batch, atRow,
-                     atDepth, inside, to);
-  }
-  size_t middle = (first + limit) / 2;
-  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(),
-                                  math().less(along, beginOf(middle)),
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  for (bool isLower : {true, false}) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(isLower ? branch.thenBlock() : branch.elseBlock());
-    copyPart(isLower ? first : middle, isLower ? middle : limit, batch, atRow,
-             atDepth, inside, to);
-    scf::YieldOp::create(b, kernel.loc);
-  }
 }
 
 FailureOr<Value> TileLoader::read(const OperandLocation &place) {

@@ -36,18 +36,8 @@ private:
   /// thread's chunks differ by constants.
   void copyLines(mlir::ValueRange batch, mlir::Value row, mlir::Value k,
                  mlir::Value stage, mlir::Value thread, int64_t perLine);
-  /// Copies the chunk of `source` in `memory` to `to` if `inside`, else
-  /// zero-fills.
-  void copyAsync(const GemmOperand &source, mlir::Value memory,
-                 mlir::ValueRange batch, mlir::Value atRow, mlir::Value atDepth,
-                 mlir::Value inside, mlir::ValueRange to);
-  /// The same for whichever concatenated part of [first, limit) holds the
-  /// chunk.
-  void copyPart(size_t first, size_t limit, mlir::ValueRange batch,
-                mlir::Value atRow, mlir::Value atDepth, mlir::Value inside,
-                mlir::ValueRange to);
-  /// Returns the offset of a part.
-  int64_t beginOf(size_t part) const;
+  /// Copies the chunk at `place` to `to` if it is inside, else zero-fills.
+  void copyAsync(const OperandLocation &place, mlir::ValueRange to);
   /// Returns `inside` (null: always) and the bounds checks of a tile position.
   mlir::Value withinOperand(mlir::Value inside, mlir::Value atRow,
                             mlir::Value atDepth);
@@ -62,7 +52,6 @@ private:
   const GemmOperand &operand;
   TileLayout places;
   mlir::Value tile, memory;
-  llvm::SmallVector<mlir::Value> partMemory;
   int64_t rows, depth, chunk;
   bool async = false;
 };

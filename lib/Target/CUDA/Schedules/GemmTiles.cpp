@@ -206,7 +206,7 @@ static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
 std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
                                              const CudaTarget &target) {
   bool async = target.hasAsyncCopies() &&
-               (problem.lhs->isStored() || problem.rhs->isStored());
+               (problem.lhs->argument || problem.rhs->argument);
   GemmCost cost(problem, target);
   std::vector<GemmTiles> result;
   for (GemmTiles tiles : shapesFor(problem, target)) {
