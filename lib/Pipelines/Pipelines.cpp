@@ -184,9 +184,6 @@ static void buildDifferentiate(OpPassManager &pm,
   }
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  // CSE merges constants repeated by derivatives; then ops on them can merge.
-  if (trains(training))
-    func.addPass(createMergeRepeatedOpsPass());
   addVerifier(func, "differentiate");
 }
 

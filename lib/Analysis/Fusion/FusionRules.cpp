@@ -692,9 +692,6 @@ void FusionRules::addPrologue(FusionGroup *group, FusionGroup *only,
   bool mayYield =
       isRow && shapeOf(input) == shapeOf(group->anchor->getResult(0));
   SmallVector<Value> pending = {input};
-  // The gradient of a norm reads rows of two tensors.
-  if (auto norm = dyn_cast<NormGradientOp>(group->anchor))
-    pending.push_back(norm.getGradient());
   SmallPtrSet<Operation *, 8> seen;
   while (!pending.empty()) {
     Value value = pending.pop_back_val();

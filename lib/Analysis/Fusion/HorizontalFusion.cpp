@@ -151,7 +151,6 @@ void mpc::fuseHorizontal(FusionGraph &graph, Block &block,
     return;
   joiner.fuseSums();
   joiner.fuseConcats();
-  joiner.widenAtReaders();
   // Last, so that the inputs of other kernels stay as fused above.
   joiner.fuseLoops();
 }

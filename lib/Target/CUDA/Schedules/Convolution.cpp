@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConvolutionDepthwise.h"
-#include "ConvolutionHalo.h"
 #include "Gemm.h"
 
 #include "mpc/Analysis/OperandSums.h"
@@ -66,7 +65,7 @@ public:
     // Adjacent threads read pixels that are adjacent in memory.
     alongDepth = shape.channelsLast;
     unsigned dim = shape.channelDim();
-    // A 1x1 convolution is a plain GEMM without a halo.
+    // A 1x1 convolution is a plain GEMM.
     auto isTurned = [&](ArrayRef<int64_t> strides) {
       return shape.windowSize() == 1 && strides[dim] != 1 &&
              strides[shape.spatialDim(2)] == 1;
@@ -83,23 +82,6 @@ public:
     } else if (alongDepth) {
       chunk = alignedRunOf(input, most);
     }
-    auto cast = input.getDefiningOp<CastOp>();
-    source = cast ? StridedView::of(cast.getInput()) : view;
-    if (chunk == 1 && shape.groups == 1 && source)
-      halo = source->argument;
-  }
-
-  int64_t haloElements(int64_t rows, int64_t) const override {
-    return ConvolutionHalo(shape, *source).elements(rows);
-  }
-  Value haloBegin(const IndexMath &math, Value row, Value) const override {
-    return ConvolutionHalo(shape, *source).begin(math, row);
-  }
-  OperandLocation locateInHalo(const IndexMath &math, ValueRange batch,
-                               Value row, Value k) const override {
-    OperandLocation place = locate(math, batch, row, k);
-    place.offset = source->offsetAt(math, place.indices);
-    return place;
   }
 
   OperandLocation locate(const IndexMath &math, ValueRange batch, Value row,
@@ -127,8 +109,8 @@ public:
 
 private:
   ConvolutionShape shape;
-  /// The image in memory, and the image of which it is a cast.
-  std::optional<StridedView> view, source;
+  /// The image in memory; nullopt if its elements are computed.
+  std::optional<StridedView> view;
 };
 
 /// Right-hand side: the filter, `[outputs, channels of a group, window...]`,
@@ -157,22 +139,7 @@ public:
       chunk = view->alignedRun(0, shape.groupOutputs(), 16 / tileBytes);
     } else {
       chunk = view->alignedRun(1, shape.groupChannels(), 16 / tileBytes);
-      if (chunk == 1 && shape.groups == 1)
-        halo = argument;
     }
-  }
-
-  int64_t haloElements(int64_t rows, int64_t) const override {
-    ArrayRef<int64_t> extents =
-        cast<RankedTensorType>(tensor.getType()).getShape();
-    int64_t last = (rows - 1) * view->strides.front();
-    for (auto [extent, stride] :
-         llvm::zip(extents.drop_front(), ArrayRef(view->strides).drop_front()))
-      last += (extent - 1) * stride;
-    return last + 1;
-  }
-  Value haloBegin(const IndexMath &math, Value row, Value) const override {
-    return math.add(math.mul(row, view->strides.front()), view->offset);
   }
 
   OperandLocation locate(const IndexMath &math, ValueRange batch, Value row,
@@ -251,7 +218,6 @@ std::optional<FusedGemm> FusedGemm::convolution(func::FuncOp kernel,
       std::make_unique<Im2colOperand>(op.getInput(), shape, tileBytes);
   problem.rhs =
       std::make_unique<FilterOperand>(op.getFilter(), shape, tileBytes);
-  keepHalos(problem, target);
   problem.columnsLast = shape.channelsLast;
   problem.resultIndices = [shape](const IndexMath &math, ValueRange batch,
                                   Value row, Value column) {

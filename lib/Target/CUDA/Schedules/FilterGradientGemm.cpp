@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConvolutionHalo.h"
+#include "ConvolutionShape.h"
 #include "FilterGradientProblem.h"
 #include "Gemm.h"
 
@@ -107,15 +107,6 @@ public:
     int64_t bytes =
         std::max<int64_t>(tileBytes, elementType().getIntOrFloatBitWidth() / 8);
     chunk = alongDepth ? 1 : powerOfTwoIn(shape.channels, 16 / bytes);
-    if (chunk == 1)
-      halo = image;
-  }
-
-  int64_t haloElements(int64_t, int64_t depth) const override {
-    return ConvolutionHalo(shape, view).elements(depth);
-  }
-  Value haloBegin(const IndexMath &math, Value, Value k) const override {
-    return ConvolutionHalo(shape, view).begin(math, k);
   }
 
   OperandLocation locate(const IndexMath &math, ValueRange, Value row,
@@ -169,7 +160,6 @@ std::optional<FusedGemm> FusedGemm::filterGradient(func::FuncOp kernel,
       std::make_unique<GradientOperand>(ops->gradient, shape, tileBytes);
   problem.rhs =
       std::make_unique<TransposedIm2colOperand>(ops->input, shape, tileBytes);
-  keepHalos(problem, target);
   problem.columnsLast = false;
   problem.columnsNearer = true;
   problem.sumsLeft = true;

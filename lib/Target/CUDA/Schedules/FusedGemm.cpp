@@ -78,9 +78,6 @@ public:
       depthStride = view->strides[rank - (depthLast ? 1 : 2)];
     } else {
       chunk = alignedRunOf(operand, most);
-      if (auto concat = operand.getDefiningOp<ConcatOp>();
-          concat && rank == 2 && !flattened)
-        addParts(concat, depthLast, tileBytes);
     }
     this->depthLast = depthLast;
   }
@@ -120,25 +117,6 @@ public:
   }
 
 private:
-  /// Adds weights that are stored separately and multiplied as one.
-  void addParts(ConcatOp concat, bool depthLast, int64_t tileBytes) {
-    int64_t least = chunk;
-    for (Value input : concat.getInputs()) {
-      auto part = std::make_unique<MatrixOperand>(
-          input, depthLast, /*flattened=*/false, batchRank, tileBytes);
-      if (!part->argument || part->alongDepth != alongDepth)
-        return parts.clear();
-      // A chunk must be in a single part.
-      bool isCut = (concat.getAxis() == 1) == (alongDepth == depthLast);
-      least = std::min(least, part->chunk);
-      if (isCut)
-        least = powerOfTwoIn(shapeOf(input)[concat.getAxis()], least);
-      parts.push_back(std::move(part));
-    }
-    chunk = least;
-    partsAlongRows = (concat.getAxis() == 1) != depthLast;
-  }
-
   /// Broadcasts the operand's batch dimensions to those of the result.
   SmallVector<Value> batchIndices(const IndexMath &math,
                                   ValueRange batch) const {
@@ -162,21 +140,6 @@ SmallVector<Value> FusedGemm::roots() const {
   if (pair)
     return SmallVector<Value>(pair->halves.begin(), pair->halves.end());
   return {anchor->getResult(0)};
-}
-
-void cuda::keepHalos(FusedGemm &problem, const CudaTarget &target) {
-  for (GemmOperand *operand : {problem.lhs.get(), problem.rhs.get()}) {
-    int64_t bytes = operand->chunk * bytesPerElement(problem.tileType);
-    bool copies = operand->argument && bytes >= 4 &&
-                  operand->elementType() == problem.tileType;
-    if (!operand->halo)
-      continue;
-    // Values must be rounded at most once.
-    Type stored = getElementTypeOrSelf(operand->halo.getType());
-    bool rounds = stored == problem.tileType || stored.isF32();
-    if (copies || !rounds || !target.hasAsyncCopies())
-      operand->halo = {};
-  }
 }
 
 Operation *cuda::soleContraction(func::FuncOp kernel) {

@@ -43,9 +43,6 @@ public:
 
 private:
   void placeBlock();
-  /// Copies the regions of images (halos) that the block needs to shared
-  /// memory, from position `k` on.
-  void bringHalos(TileLoader &lhs, TileLoader &rhs, Value k);
   LogicalResult multiply();
 
   /// Epilogue of a block that has reduced all of k.
@@ -154,29 +151,6 @@ LogicalResult GemmEmitter::emit() {
   return tiles.splits > 1 ? finishSplit() : finish();
 }
 
-void GemmEmitter::bringHalos(TileLoader &lhs, TileLoader &rhs, Value k) {
-  int64_t offset = tiles.pipelineBytes(problem), from = offset;
-  auto bring = [&](TileLoader &loader, const GemmOperand &operand, Value row,
-                   StringRef name) {
-    int64_t elements = tiles.haloElements(problem, operand);
-    if (elements == 0)
-      return;
-    loader.bringHalo(sharedView(kernel, shared, offset, {elements},
-                                getElementTypeOrSelf(operand.halo.getType()),
-                                name),
-                     row, k);
-    offset += tiles.haloBytes(problem, operand);
-  };
-  bring(lhs, *problem.lhs, rowBegin, "lhsHalo");
-  bring(rhs, *problem.rhs, columnBegin, "rhsHalo");
-  if (offset == from)
-    return;
-  OpBuilder &b = kernel.builder;
-  cuda::CommitCopiesOp::create(b, kernel.loc);
-  cuda::WaitCopiesOp::create(b, kernel.loc, b.getI64IntegerAttr(0));
-  kernel.barrier();
-}
-
 LogicalResult GemmEmitter::multiply() {
   OpBuilder &b = kernel.builder;
   auto view = [&](const GemmOperand &operand, int64_t stages, int64_t rows,
@@ -203,7 +177,6 @@ LogicalResult GemmEmitter::multiply() {
     begin = named(math(), math().mul(split, steps * tiles.k), "kBegin");
   int64_t ahead = tiles.ahead();
   LogicalResult result = success();
-  bringHalos(lhs, rhs, begin ? begin : math().constant(0));
   auto load = [&](Value step) {
     Value k = math().mul(step, tiles.k);
     if (begin)

@@ -58,12 +58,6 @@ public:
   int64_t chunk = 1;
   /// The kernel argument that is loaded; null if the elements are computed.
   mlir::BlockArgument argument;
-  /// Matrices concatenated along rows or k, each in the memory of an argument;
-  /// empty if there is a single memory or none.
-  std::vector<std::unique_ptr<GemmOperand>> parts;
-  bool partsAlongRows = false;
-  /// Whether elements are loaded without computation.
-  bool isStored() const { return argument || !parts.empty(); }
 
   mlir::Type elementType() const {
     return mlir::getElementTypeOrSelf(tensor.getType());
@@ -73,27 +67,6 @@ public:
   /// Stride, in elements, between adjacent chunks across the contiguous
   /// direction (rows with `alongDepth`, else k); nullopt if not constant.
   virtual std::optional<int64_t> lineStride() const { return std::nullopt; }
-
-  /// Image whose region for a block (tile plus halo) is first copied to shared
-  /// memory, in vectors; tiles are gathered from there. Its elements are those
-  /// of `tensor` before rounding. Null: tiles are loaded directly.
-  mlir::BlockArgument halo;
-  /// Maximum extent of the region, in elements, for a block of `rows` by
-  /// `depth`; and the first element, or an earlier one, for the block at `row`,
-  /// `k`.
-  virtual int64_t haloElements(int64_t /*rows*/, int64_t /*depth*/) const {
-    return 0;
-  }
-  virtual mlir::Value haloBegin(const IndexMath &, mlir::Value /*row*/,
-                                mlir::Value /*k*/) const {
-    return {};
-  }
-  /// Returns the position of an in-bounds element in the image.
-  virtual OperandLocation locateInHalo(const IndexMath &math,
-                                       mlir::ValueRange batch, mlir::Value row,
-                                       mlir::Value k) const {
-    return locate(math, batch, row, k);
-  }
 };
 
 //===----------------------------------------------------------------------===//
@@ -163,9 +136,6 @@ struct FusedGemm {
   static std::optional<FusedGemm> filterGradient(mlir::func::FuncOp kernel,
                                                  const CudaTarget &target);
 };
-
-/// Clears the halo of operands whose tiles can be copied directly.
-void keepHalos(FusedGemm &problem, const CudaTarget &target);
 
 /// Returns the only contraction of a kernel; null if there is none or several.
 mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
@@ -248,9 +218,6 @@ private:
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Bytes per load of a halo.
-inline constexpr int64_t kHaloVectorBytes = 16;
-
 /// Tiling of a GEMM: parameters of its schedule.
 struct GemmTiles {
   int64_t m = 0, n = 0, k = 0, warpsM = 1, warpsN = 1, stages = 1;
@@ -282,11 +249,6 @@ struct GemmTiles {
   /// rows.
   int64_t lhsStages(const FusedGemm &problem) const;
   int64_t pipelineBytes(const FusedGemm &problem) const;
-  /// Elements and bytes of an operand's halo in shared memory; 0 if it has none
-  /// or is too large.
-  int64_t haloElements(const FusedGemm &problem,
-                       const GemmOperand &operand) const;
-  int64_t haloBytes(const FusedGemm &problem, const GemmOperand &operand) const;
   /// Rows of a warp's tile that are staged for the epilogue at a time.
   int64_t handedRows(const FusedGemm &problem) const;
   int64_t sharedBytes(const FusedGemm &problem) const;

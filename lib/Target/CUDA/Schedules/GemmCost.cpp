@@ -29,8 +29,6 @@ static constexpr double
     kPerChunk = 24,
     /// Instructions per chunk of a tile gathered from an image.
     kPerGathered = 48,
-    /// Instructions per tile element taken from an image in shared memory.
-    kPerKept = 10,
     /// Instructions per result element, from accumulator to store.
     kPerResult = 16;
 static constexpr double
@@ -133,8 +131,6 @@ static double flopsPerCycle(const FusedGemm &problem, const GemmTiles &tiles,
 static double instructionsFor(const FusedGemm &problem, const GemmTiles &tiles,
                               const GemmOperand &operand, int64_t rows) {
   double elements = double(rows) * double(tiles.k);
-  if (tiles.haloElements(problem, operand) > 0)
-    return elements * kPerKept;
   int64_t chunk = std::min(operand.chunk, operand.alongDepth ? tiles.k : rows);
   return elements / double(chunk) *
          (isa<MatmulOp>(problem.anchor) ? kPerChunk : kPerGathered);

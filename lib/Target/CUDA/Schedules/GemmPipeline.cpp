@@ -27,19 +27,12 @@ TileLoader::TileLoader(GpuKernel &kernel, const FusedGemm &problem,
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
   if (places.isPermuted)
     chunk = std::min(chunk, TileLayout::kPiece);
-  auto memoryOf = [&](const GemmOperand &source) {
-    return math().flatten(kernel.inputs[source.argument.getArgNumber()]);
-  };
-  if (operand.argument)
-    memory = memoryOf(operand);
-  else if (operand.parts.empty())
+  if (!operand.argument)
     return;
+  memory = math().flatten(kernel.inputs[operand.argument.getArgNumber()]);
   int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
   async = kernel.target.hasAsyncCopies() &&
           operand.elementType() == problem.tileType && bytes >= 4;
-  if (async)
-    for (const std::unique_ptr<GemmOperand> &part : operand.parts)
-      partMemory.push_back(memoryOf(*part));
 }
 
 WarpOperand TileLoader::operandAt(Value stage, Value row) const {
@@ -50,46 +43,6 @@ WarpOperand TileLoader::operandAt(Value stage, Value row) const {
   result.row = row;
   result.places = places;
   return result;
-}
-
-void TileLoader::bringHalo(Value shared, Value row, Value k) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  halo = shared;
-  Value image = math().flatten(kernel.inputs[operand.halo.getArgNumber()]);
-  Type element = getElementTypeOrSelf(operand.halo.getType());
-  int64_t bytes = bytesPerElement(element), lanes = kHaloVectorBytes / bytes;
-  int64_t kept = cast<MemRefType>(shared.getType()).getDimSize(0);
-  int64_t whole =
-      cast<RankedTensorType>(operand.halo.getType()).getNumElements();
-  Value first = operand.haloBegin(math(), row, k);
-  haloBegin =
-      named(math(), math().mul(math().div(first, lanes), lanes), "haloBegin");
-  chunk = powerOfTwoIn(operand.alongDepth ? depth : rows,
-                       kHaloVectorBytes / bytesPerElement(problem.tileType));
-  int64_t threads = kernel.schedule.threads, vectors = kept / lanes;
-  Value thread = named(math(), kernel.thread(), "thread");
-  auto copy = [&](Value round) {
-    Value to =
-        named(math(),
-              math().mul(math().add(math().mul(round, threads), thread), lanes),
-              "inHalo");
-    Value from = math().add(haloBegin, to);
-    // Zero-fill past the end of the image.
-    Value left = math().mul(
-        math().sub(math().constant(whole), math().min(from, whole)), bytes);
-    Value valid = arith::IndexCastOp::create(
-        b, loc, b.getI32Type(), math().min(left, kHaloVectorBytes));
-    Value at = math().min(from, whole - 1 - (whole - 1) % lanes);
-    cuda::CopyAsyncOp::create(b, loc, halo, to, image, at, valid,
-                              b.getI64IntegerAttr(kHaloVectorBytes));
-  };
-  int64_t rounds = vectors / threads;
-  if (rounds > 0)
-    unrolled(kernel, rounds, "round", copy);
-  if (vectors > rounds * threads)
-    kernel.within(math().less(thread, vectors - rounds * threads),
-                  [&] { copy(math().constant(rounds)); });
 }
 
 Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
@@ -103,36 +56,6 @@ Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
   if (operand.depth % depth != 0)
     require(math().less(atDepth, operand.depth));
   return inside;
-}
-
-Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  Type element = getElementTypeOrSelf(operand.halo.getType());
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  Value elements = kernel.local({chunk}, element, "elements");
-  unrolled(kernel, chunk, "e", [&](Value e) {
-    Value atRow = operand.alongDepth ? row : math().add(row, e),
-          atDepth = operand.alongDepth ? math().add(k, e) : k;
-    OperandLocation place = operand.locateInHalo(math(), batch, atRow, atDepth);
-    Value inside = withinOperand(place.inside, atRow, atDepth);
-    Value at = math().sub(place.offset, haloBegin);
-    if (inside)
-      at = arith::SelectOp::create(b, loc, inside, at, math().constant(0));
-    Value value = memref::LoadOp::create(b, loc, halo, at);
-    if (inside)
-      value = arith::SelectOp::create(b, loc, inside, value, zero);
-    memref::StoreOp::create(b, loc, value, elements, e);
-  });
-  SmallVector<Value> values;
-  for (int64_t e = 0; e < chunk; ++e)
-    values.push_back(
-        memref::LoadOp::create(b, loc, elements, math().constant(e)));
-  Value value = values.front();
-  if (chunk > 1)
-    value = vector::FromElementsOp::create(
-        b, loc, VectorType::get({chunk}, element), values);
-  return narrowed(value, element);
 }
 
 LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
@@ -237,22 +160,16 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
       vector::StoreOp::create(b, loc, value, tile, to);
     return success();
   };
-  if (halo)
-    return put(chunkOfHalo(batch, atRow, atDepth));
   Value inside = withinOperand(Value(), atRow, atDepth);
-  if (async && !operand.parts.empty()) {
-    copyPart(0, operand.parts.size(), batch, atRow, atDepth, inside, to);
-    return success();
-  }
-  if (async) {
-    copyAsync(operand, memory, batch, atRow, atDepth, inside, to);
-    return success();
-  }
   OperandLocation place = operand.locate(math(), batch, atRow, atDepth);
   if (inside)
     place.inside =
         place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
                      : inside;
+  if (async) {
+    copyAsync(place, to);
+    return success();
+  }
 
   Type type = lanesOf(problem.tileType, chunk);
   Value value;
@@ -279,60 +196,23 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   return put(value);
 }
 
-void TileLoader::copyAsync(const GemmOperand &source, Value memory,
-                           ValueRange batch, Value atRow, Value atDepth,
-                           Value inside, ValueRange to) {
+void TileLoader::copyAsync(const OperandLocation &place, ValueRange to) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  OperandLocation place = source.locate(math(), batch, atRow, atDepth);
-  if (place.inside)
-    inside = inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
-                    : place.inside;
   int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
   Value valid, offset = place.offset;
-  if (inside) {
+  if (place.inside) {
     auto number32 = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
     };
-    valid =
-        arith::SelectOp::create(b, loc, inside, number32(bytes), number32(0));
+    valid = arith::SelectOp::create(b, loc, place.inside, number32(bytes),
+                                    number32(0));
     // Nothing is read, but the address must be valid.
-    offset =
-        arith::SelectOp::create(b, loc, inside, offset, math().constant(0));
+    offset = arith::SelectOp::create(b, loc, place.inside, offset,
+                                     math().constant(0));
   }
   cuda::CopyAsyncOp::create(b, loc, tile, to, memory, ValueRange{offset}, valid,
                             b.getI64IntegerAttr(bytes));
-}
-
-int64_t TileLoader::beginOf(size_t part) const {
-  int64_t begin = 0;
-  for (size_t i = 0; i < part; ++i)
-    begin += operand.partsAlongRows ? operand.parts[i]->rows
-                                    : operand.parts[i]->depth;
-  return begin;
-}
-
-void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
-                          Value atRow, Value atDepth, Value inside,
-                          ValueRange to) {
-  OpBuilder &b = kernel.builder;
-  Value &along = operand.partsAlongRows ? atRow : atDepth;
-  if (limit - first == 1) {
-    along = math().sub(along, math().constant(beginOf(first)));
-    return copyAsync(*operand.parts[first], partMemory[first], batch, atRow,
-                     atDepth, inside, to);
-  }
-  size_t middle = (first + limit) / 2;
-  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(),
-                                  math().less(along, beginOf(middle)),
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  for (bool isLower : {true, false}) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(isLower ? branch.thenBlock() : branch.elseBlock());
-    copyPart(isLower ? first : middle, isLower ? middle : limit, batch, atRow,
-             atDepth, inside, to);
-    scf::YieldOp::create(b, kernel.loc);
-  }
 }
 
 FailureOr<Value> TileLoader::read(const OperandLocation &place) {

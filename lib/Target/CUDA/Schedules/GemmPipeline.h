@@ -20,9 +20,6 @@ public:
              const GemmOperand &operand, const GemmTiles &tiles,
              mlir::Value tile, int64_t rows);
 
-  /// Copies the region of an image for the block at `row`, `k` (the halo) to
-  /// `memory`, asynchronously; the caller waits.
-  void bringHalo(mlir::Value memory, mlir::Value row, mlir::Value k);
   /// Loads the tile at `row`, `k` into `stage`, by all threads of the block.
   mlir::LogicalResult load(mlir::ValueRange batch, mlir::Value row,
                            mlir::Value k, mlir::Value stage);
@@ -39,24 +36,11 @@ private:
   /// thread's chunks differ by constants.
   void copyLines(mlir::ValueRange batch, mlir::Value row, mlir::Value k,
                  mlir::Value stage, mlir::Value thread, int64_t perLine);
-  /// Copies the chunk of `source` in `memory` to `to` if `inside`, else
-  /// zero-fills.
-  void copyAsync(const GemmOperand &source, mlir::Value memory,
-                 mlir::ValueRange batch, mlir::Value atRow, mlir::Value atDepth,
-                 mlir::Value inside, mlir::ValueRange to);
-  /// The same for whichever concatenated part of [first, limit) holds the
-  /// chunk.
-  void copyPart(size_t first, size_t limit, mlir::ValueRange batch,
-                mlir::Value atRow, mlir::Value atDepth, mlir::Value inside,
-                mlir::ValueRange to);
-  /// Returns the offset of a part.
-  int64_t beginOf(size_t part) const;
+  /// Copies the chunk at `place` to `to` if it is inside, else zero-fills.
+  void copyAsync(const OperandLocation &place, mlir::ValueRange to);
   /// Returns `inside` (null: always) and the bounds checks of a tile position.
   mlir::Value withinOperand(mlir::Value inside, mlir::Value atRow,
                             mlir::Value atDepth);
-  /// Gathers a chunk at `row`, `k` from the halo.
-  mlir::Value chunkOfHalo(mlir::ValueRange batch, mlir::Value row,
-                          mlir::Value k);
   /// Loads a chunk in the tile's element type.
   mlir::FailureOr<mlir::Value> read(const OperandLocation &place);
   /// Converts elements of type `element` to the tile's type.
@@ -68,9 +52,6 @@ private:
   const GemmOperand &operand;
   TileLayout places;
   mlir::Value tile, memory;
-  /// Region of the image in shared memory, and its offset in the image.
-  mlir::Value halo, haloBegin;
-  llvm::SmallVector<mlir::Value> partMemory;
   int64_t rows, depth, chunk;
   bool async = false;
 };

@@ -20,8 +20,6 @@ using namespace mpc::cuda;
 /// bytes.
 static constexpr int64_t kHandedBytes = 24 * 1024;
 static constexpr int64_t kMostStages = 4, kMostStagesOfGroups = 6;
-/// Maximum bytes of an image's region in shared memory.
-static constexpr int64_t kMostHaloBytes = 32 * 1024;
 /// Minimum steps per block with split-K.
 static constexpr int64_t kStepsOfSplit = 8;
 
@@ -83,28 +81,6 @@ int64_t GemmTiles::pipelineBytes(const FusedGemm &problem) const {
   return lhsStages(problem) * lhsBytes(problem) + stages * rhsBytes(problem);
 }
 
-int64_t GemmTiles::haloElements(const FusedGemm &problem,
-                                const GemmOperand &operand) const {
-  if (!operand.halo)
-    return 0;
-  int64_t rows = &operand == problem.lhs.get() ? m : n;
-  int64_t depth = llvm::divideCeil(problem.k, k) / splits * k;
-  int64_t elements = operand.haloElements(rows, depth);
-  // Whole vectors; the first may start before the region.
-  int64_t bytes = bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
-  int64_t lanes = kHaloVectorBytes / bytes;
-  int64_t padded = llvm::alignTo(elements + lanes - 1, lanes);
-  return elements > 0 && padded * bytes <= kMostHaloBytes ? padded : 0;
-}
-
-int64_t GemmTiles::haloBytes(const FusedGemm &problem,
-                             const GemmOperand &operand) const {
-  if (!operand.halo)
-    return 0;
-  return haloElements(problem, operand) *
-         bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
-}
-
 int64_t GemmTiles::handedRows(const FusedGemm &problem) const {
   int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
@@ -118,10 +94,8 @@ int64_t GemmTiles::handedRows(const FusedGemm &problem) const {
 
 int64_t GemmTiles::sharedBytes(const FusedGemm &problem) const {
   int64_t handed = handedRows(problem) * warpsM * warpsN * (warpN() + 8) * 4;
-  int64_t tiles = pipelineBytes(problem) + haloBytes(problem, *problem.lhs) +
-                  haloBytes(problem, *problem.rhs);
-  return std::max(
-      {tiles, handed, GemmOperandSums::sharedBytes(problem, *this)});
+  return std::max({pipelineBytes(problem), handed,
+                   GemmOperandSums::sharedBytes(problem, *this)});
 }
 
 int64_t GemmTiles::tileCount(const FusedGemm &problem) const {
@@ -232,7 +206,7 @@ static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
 std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
                                              const CudaTarget &target) {
   bool async = target.hasAsyncCopies() &&
-               (problem.lhs->isStored() || problem.rhs->isStored());
+               (problem.lhs->argument || problem.rhs->argument);
   GemmCost cost(problem, target);
   std::vector<GemmTiles> result;
   for (GemmTiles tiles : shapesFor(problem, target)) {

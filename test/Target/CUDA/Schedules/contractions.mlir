@@ -57,21 +57,12 @@ func.func private @padded_convolution(%x: tensor<1x8x8x16xf16>, %v: tensor<16x3x
   return %0 : tensor<1x8x8x16xf32>
 }
 
-// The part of a one-channel image that a block's windows read is copied to shared
-// memory in vectors, and so is the filter; tiles are built from it there (im2col).
+// Tiles of a one-channel image and its filter are gathered element by element and rounded (im2col).
 // CHECK-LABEL: gpu.func @one_channel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<4x28x28x1xf32>, %[[W:[a-z0-9]+]]: memref<32x1x3x3xbf16>
-// CHECK-NOT: load %[[X]]
-// CHECK-NOT: load %[[W]]
-// CHECK: %[[IMAGE:.*]] = memref.reinterpret_cast %[[X]]
-// CHECK: cuda.copy_async %[[HALO:.*]][%{{.*}}], %[[IMAGE]][%{{.*}}] bytes(16) valid
-// CHECK: cuda.wait_copies 0
-// CHECK: gpu.barrier
-// CHECK: memref.load %[[HALO]]
-// CHECK: vector.store {{.*}} vector<8xbf16>
+// CHECK: memref.load %[[X]]
+// CHECK: arith.truncf
 // CHECK: cuda.mma {{.*}} type(bf16)
-// OLD-LABEL: gpu.func @one_channel(
-// OLD-NOT: cuda.copy_async
 func.func private @one_channel(%x: tensor<4x28x28x1xf32>, %w: tensor<32x1x3x3xbf16>) -> tensor<4x26x26x32xf32> attributes {mpc.kernel_kind = "convolution"} {
   %0 = mpc.cast %x : tensor<4x28x28x1xf32> to tensor<4x28x28x1xbf16>
   %1 = mpc.conv %0, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) layout(channels_last) : (tensor<4x28x28x1xbf16>, tensor<32x1x3x3xbf16>) -> tensor<4x26x26x32xf32>

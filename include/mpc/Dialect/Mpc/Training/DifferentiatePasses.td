@@ -69,28 +69,4 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     Statistic<"numSplit", "split", "recurrent ops split">];
 }
 
-def MergeRepeatedOpsPass : Pass<"mpc-merge-repeated-ops", "::mlir::func::FuncOp"> {
-  let summary = "Merge ops computed by both forward and backward pass";
-  let description = [{
-    CSE that ignores layer, source and location: derivatives recompute values such
-    as the softmax of the logits. An earlier op with the same name, operands and
-    properties replaces the later one:
-
-    ```mlir
-    %p = mpc.softmax %x axis(1) {mpc.layer = "head"} : tensor<32x10xf32>
-    %q = mpc.softmax %x axis(1) : tensor<32x10xf32>
-    ```
-    becomes one softmax, that of layer `head`.
-
-    Contract in: one block; runs after mpc-differentiate and before precision, whose
-    decisions may distinguish equal ops.
-    Left alone: constants, ops with regions or effects.
-
-    Numerics: none.
-
-    Example: test/Dialect/Mpc/Training/merge-repeated-ops.mlir
-  }];
-  let statistics = [Statistic<"numShared", "shared", "ops replaced by an equal earlier one">];
-}
-
 #endif // MPC_DIALECT_MPC_TRAINING_DIFFERENTIATEPASSES
