@@ -133,21 +133,7 @@ void GemmEmitter::placeBlock() {
 LogicalResult GemmEmitter::emit() {
   shared = dynamicShared(kernel);
   placeBlock();
-  switch (problem.unit) {
-  case GemmUnitKind::Mma16: {
-    auto type = problem.tileType.isF16() ? cuda::FragmentType::f16
-                                         : cuda::FragmentType::bf16;
-    unit = tiles.warpgroups ? makeWarpgroupUnit(kernel, tiles, type)
-                            : makeMmaUnit(kernel, tiles, type);
-    break;
-  }
-  case GemmUnitKind::MmaTf32:
-    unit = makeMmaUnit(kernel, tiles, cuda::FragmentType::tf32);
-    break;
-  case GemmUnitKind::Fma:
-    unit = makeFmaUnit(kernel, problem, tiles);
-    break;
-  }
+  unit = makeUnit(kernel, problem, tiles);
   if (failed(multiply()))
     return failure();
   unit->settle(0);
@@ -295,7 +281,7 @@ LogicalResult GemmEmitter::multiply() {
 LogicalResult GemmEmitter::handOver(
     llvm::function_ref<LogicalResult(Value slab, Value firstRow)> take) {
   OpBuilder &b = kernel.builder;
-  int64_t rows = tiles.handedRows(problem), perStep = unit->rowsPerStep();
+  int64_t rows = tiles.handedRows(problem), perStep = tiles.unitOf(problem).m;
   kernel.barrier();
   Value slab = sharedView(
       kernel, shared, 0, {tiles.warpsM * tiles.warpsN, rows, tiles.warpN() + 8},

@@ -475,9 +475,9 @@ void PersistentRecurrence::multiplyByThreads(size_t product) {
 // Tensor cores
 //===----------------------------------------------------------------------===//
 
-cuda::FragmentType PersistentRecurrence::fragmentType() const {
-  return plan.shape.narrow.isF16() ? cuda::FragmentType::f16
-                                   : cuda::FragmentType::bf16;
+WarpMma PersistentRecurrence::warpMma() const {
+  return {kernel,
+          *mmaUnit(plan.shape.narrow, ComputeMode::native, kernel.target)};
 }
 
 WarpOperand PersistentRecurrence::weightsOfWarp(size_t product,
@@ -509,7 +509,7 @@ struct WarpPart {
 } // namespace
 
 void PersistentRecurrence::holdFragments() {
-  WarpMma mma(kernel, fragmentType());
+  WarpMma mma = warpMma();
   for (auto [product, extents] : llvm::enumerate(products)) {
     WarpPart part(math, kernel, plan, extents);
     Value held = kernel.local({part.steps, part.tiles, 4}, b.getI32Type(),
@@ -524,7 +524,7 @@ void PersistentRecurrence::holdFragments() {
 }
 
 void PersistentRecurrence::multiplyByUnits(size_t product) {
-  WarpMma mma(kernel, fragmentType());
+  WarpMma mma = warpMma();
   WarpPart part(math, kernel, plan, products[product]);
   Value left, right = mma.rightFragments(part.rowTiles, "stateFragments"),
               partial = mma.sums(part.tiles, part.rowTiles, "partial");

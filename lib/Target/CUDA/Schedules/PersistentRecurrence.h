@@ -121,7 +121,7 @@ private:
   int64_t firstColumn(size_t product) const;
   WarpOperand weightsOfWarp(size_t product, mlir::Value columnWarp,
                             int64_t tiles);
-  cuda::FragmentType fragmentType() const;
+  WarpMma warpMma() const;
   mlir::LogicalResult loadWeightsOf(const RecurrenceShape::Product &product,
                                     int64_t firstColumn);
   mlir::LogicalResult
