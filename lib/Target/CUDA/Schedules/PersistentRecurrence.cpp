@@ -228,33 +228,45 @@ void PersistentRecurrence::storeWeight(Value value, Value column, Value k,
           weights, {math.add(k, e), column});
 }
 
-/// Output columns are rows of the weight matrix, contiguous in depth.
+/// Output columns are rows of the weight matrix, contiguous in depth. In a
+/// gradient they are columns: adjacent threads load adjacent columns.
 LogicalResult
 PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
                                     int64_t firstColumn) {
-  int64_t lanes = movedLanes(plan), hidden = plan.shape.hidden,
+  bool transposed = plan.shape.isGradient;
+  int64_t lanes = transposed ? 1 : movedLanes(plan), hidden = plan.shape.hidden,
           columns = plan.columnsOf(product), depth = plan.depthOf(product),
-          perColumn = depth / lanes;
+          perColumn = depth / lanes,
+          ownColumns = (transposed ? 1 : product.columns) * plan.units,
+          firstGate = product.firstGate;
   LogicalResult status = success();
-  spread(columns * perColumn, "part", [&](Value part) {
-    Value column = shown(math.div(part, perColumn), "column");
-    Value k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
-    Value unit = math.add(firstUnit, math.rem(column, plan.units));
-    Value row = math.add(unit, math.mul(math.add(math.div(column, plan.units),
-                                                 product.firstGate),
-                                        hidden));
+  spread(columns * perColumn, transposed ? "place" : "part", [&](Value part) {
+    Value column, k, unit, gate;
+    if (transposed) {
+      k = shown(math.div(part, columns), "k");
+      column = shown(math.rem(part, columns), "column");
+      unit = math.add(firstUnit, column);
+    } else {
+      column = shown(math.div(part, perColumn), "column");
+      k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
+      unit = math.add(firstUnit, math.rem(column, plan.units));
+      gate = math.add(math.div(column, plan.units), firstGate);
+    }
     Value inside;
-    if (columns != product.columns * plan.units)
-      inside = math.less(column, product.columns * plan.units);
+    if (columns != ownColumns)
+      inside = math.less(column, ownColumns);
     if (hidden % plan.units)
       inside = both(inside, math.less(unit, hidden));
-    if (depth != hidden)
-      inside = both(inside, math.less(k, hidden));
+    if (depth != product.depth * hidden)
+      inside = both(inside, math.less(k, product.depth * hidden));
     Type type = mpc::lanesOf(f32, lanes);
     Value value = orElse(inside, type, [&]() -> Value {
-      ElementEmitter emitter = makeEmitter();
-      FailureOr<Value> found =
-          emitter.emit(recurrence, {direction, row, k}, lanes);
+      SmallVector<Value> at = {direction};
+      if (transposed)
+        at.append({math.add(k, firstGate * hidden), unit});
+      else
+        at.append({math.add(unit, math.mul(gate, hidden)), k});
+      FailureOr<Value> found = makeEmitter().emit(recurrence, at, lanes);
       if (succeeded(found))
         return *found;
       status = failure();
@@ -265,43 +277,9 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
   return status;
 }
 
-/// Output columns are columns of the weight matrix: adjacent threads load
-/// adjacent columns.
-LogicalResult PersistentRecurrence::loadTransposedWeightsOf(
-    const RecurrenceShape::Product &product, int64_t firstColumn) {
-  int64_t hidden = plan.shape.hidden, columns = plan.columnsOf(product),
-          depth = plan.depthOf(product);
-  LogicalResult status = success();
-  spread(columns * depth, "place", [&](Value place) {
-    Value k = shown(math.div(place, columns), "k");
-    Value column = shown(math.rem(place, columns), "column");
-    Value unit = math.add(firstUnit, column), inside;
-    if (columns != plan.units)
-      inside = math.less(column, plan.units);
-    if (hidden % plan.units)
-      inside = both(inside, math.less(unit, hidden));
-    if (depth != product.depth * hidden)
-      inside = both(inside, math.less(k, product.depth * hidden));
-    Value value = orElse(inside, f32, [&]() -> Value {
-      ElementEmitter emitter = makeEmitter();
-      FailureOr<Value> found = emitter.emit(
-          recurrence,
-          {direction, math.add(k, product.firstGate * hidden), unit}, 1);
-      if (succeeded(found))
-        return *found;
-      status = failure();
-      return values.constant(f32, 0);
-    });
-    storeWeight(value, math.add(column, firstColumn), k, 1);
-  });
-  return status;
-}
-
 LogicalResult PersistentRecurrence::loadWeights() {
   for (auto [index, product] : llvm::enumerate(products))
-    if (failed(plan.shape.isGradient
-                   ? loadTransposedWeightsOf(product, firstColumn(index))
-                   : loadWeightsOf(product, firstColumn(index))))
+    if (failed(loadWeightsOf(product, firstColumn(index))))
       return failure();
   return success();
 }

@@ -124,9 +124,6 @@ private:
   WarpMma warpMma() const;
   mlir::LogicalResult loadWeightsOf(const RecurrenceShape::Product &product,
                                     int64_t firstColumn);
-  mlir::LogicalResult
-  loadTransposedWeightsOf(const RecurrenceShape::Product &product,
-                          int64_t firstColumn);
   void storeWeight(mlir::Value value, mlir::Value column, mlir::Value k,
                    int64_t lanes);
 
