@@ -90,6 +90,8 @@ static constexpr MatrixUnit kUnits[] = {
             "bfloat16", "packBfloat16"),
     mmaSync("mma_tf32", MathType::TensorFloat32, typeOf<FloatTF32Type>, 8,
             "mmaTf32", "", "toTf32"),
+    mmaSync("mma_e4m3", MathType::Float8, typeOf<Float8E4M3FNType>, 32,
+            "mmaFloat8", "", "packBytes"),
     wgmma("wgmma_f16", MathType::Float16, typeOf<Float16Type>, "half"),
     wgmma("wgmma_bf16", MathType::BFloat16, typeOf<BFloat16Type>, "bfloat16"),
     {"fma", MatrixInstruction::Fma, MathType::Float32, typeOf<Float32Type>,

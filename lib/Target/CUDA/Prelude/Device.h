@@ -503,6 +503,23 @@ MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
 #endif
 }
 
+/// Packs four 8-bit floats into one word.
+MPC_FUNCTION unsigned packBytes(unsigned char x, unsigned char y,
+                                unsigned char z, unsigned char w) {
+  return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
+}
+
+/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
+template <typename Word>
+MPC_FUNCTION void mmaFloat8(float (&d)[4], const Word (&a)[4],
+                            const Word (&b)[2]) {
+#if __CUDA_ARCH__ >= 890
+  MPC_MMA("m16n8k32.row.col.f32.e4m3.e4m3");
+#else
+  __trap();
+#endif
+}
+
 } // namespace mpc
 
 #include "DeviceWarpgroup.h"

@@ -149,6 +149,30 @@ inline void mmaTf32(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
       line);
 }
 
+/// Packs four 8-bit floats into one word.
+inline unsigned packBytes(unsigned char x, unsigned char y, unsigned char z,
+                          unsigned char w) {
+  return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
+}
+
+/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
+template <typename Word>
+inline void mmaFloat8(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
+                      int line = __builtin_LINE()) {
+  host::multiply(
+      "mmaFloat8", d, a, b,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        host::multiplyTiles<4>(lanes, [](unsigned word, int i) {
+          unsigned bits = word >> 8 * i & 0xffu, magnitude = bits & 0x7fu;
+          // The bits of a subnormal or normal float 2^120 times smaller.
+          float x = magnitude == 0x7f ? floatOf(0x7fffffffu)
+                                      : floatOf(magnitude << 20) * 0x1p120f;
+          return bits & 0x80u ? -x : x;
+        });
+      },
+      line);
+}
+
 } // namespace mpc
 
 #endif // MPC_TARGET_CUDA_PRELUDE_HOSTMATRICES_H
