@@ -173,16 +173,9 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
                  math().rem(thread, perLine));
     Value number =
         named(math(), math().add(math().mul(c, threads), thread), "chunk");
-    auto both = [&] {
-      one(math().div(number, perLine), math().rem(number, perLine));
-    };
-    if (chunks % threads == 0)
-      return both();
-    auto inRange = scf::IfOp::create(kernel.builder, kernel.loc,
-                                     math().less(number, chunks));
-    OpBuilder::InsertionGuard guard(kernel.builder);
-    kernel.builder.setInsertionPoint(inRange.thenBlock()->getTerminator());
-    both();
+    kernel.within(
+        chunks % threads ? math().less(number, chunks) : Value(),
+        [&] { one(math().div(number, perLine), math().rem(number, perLine)); });
   });
   return result;
 }
@@ -254,29 +247,16 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
         place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
                      : inside;
 
+  LogicalResult result = success();
   Type type = lanesOf(problem.tileType, chunk);
-  Value value;
-  if (place.inside) {
-    auto branch =
-        scf::IfOp::create(b, loc, TypeRange{type}, place.inside,
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
+  put(kernel.orElse(place.inside, type, [&]() -> Value {
     FailureOr<Value> element = read(place);
-    if (failed(element))
-      return failure();
-    scf::YieldOp::create(b, loc, *element);
-    b.setInsertionPointToEnd(branch.elseBlock());
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    scf::YieldOp::create(b, loc, zero);
-    value = branch.getResult(0);
-  } else {
-    FailureOr<Value> element = read(place);
-    if (failed(element))
-      return failure();
-    value = *element;
-  }
-  return put(value);
+    if (succeeded(element))
+      return *element;
+    result = failure();
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  }));
+  return result;
 }
 
 void TileLoader::copyAsync(const GemmOperand &source, Value memory,
@@ -315,7 +295,6 @@ int64_t TileLoader::beginOf(size_t part) const {
 void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
                           Value atRow, Value atDepth, Value inside,
                           ValueRange to) {
-  OpBuilder &b = kernel.builder;
   Value &along = operand.partsAlongRows ? atRow : atDepth;
   if (limit - first == 1) {
     along = math().sub(along, math().constant(beginOf(first)));
@@ -323,16 +302,12 @@ void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
                      atDepth, inside, to);
   }
   size_t middle = (first + limit) / 2;
-  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(),
-                                  math().less(along, beginOf(middle)),
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
-  for (bool isLower : {true, false}) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(isLower ? branch.thenBlock() : branch.elseBlock());
-    copyPart(isLower ? first : middle, isLower ? middle : limit, batch, atRow,
-             atDepth, inside, to);
-    scf::YieldOp::create(b, kernel.loc);
-  }
+  auto copy = [&](size_t from, size_t end) {
+    copyPart(from, end, batch, atRow, atDepth, inside, to);
+  };
+  math().branch(
+      math().less(along, beginOf(middle)), [&] { copy(first, middle); },
+      [&] { copy(middle, limit); });
 }
 
 FailureOr<Value> TileLoader::read(const OperandLocation &place) {

@@ -26,13 +26,15 @@ Value cuda::named(const IndexMath &math, Value value, StringRef name) {
 }
 
 void cuda::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
-                    llvm::function_ref<void(Value)> body) {
+                    llvm::function_ref<void(Value)> body, int64_t factor) {
   IndexMath math{kernel.builder, kernel.loc};
   if (count == 1)
     return body(math.constant(0));
   auto loop = scf::ForOp::create(kernel.builder, kernel.loc, math.constant(0),
                                  math.constant(count), math.constant(1));
-  loop->setAttr(kUnrollAttr, kernel.builder.getUnitAttr());
+  OpBuilder &b = kernel.builder;
+  loop->setAttr(kUnrollAttr, factor ? Attribute(b.getI64IntegerAttr(factor))
+                                    : Attribute(b.getUnitAttr()));
   kernel.named(loop.getInductionVar(), name);
   OpBuilder::InsertionGuard guard(kernel.builder);
   kernel.builder.setInsertionPoint(loop.getBody()->getTerminator());

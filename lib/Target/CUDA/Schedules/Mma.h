@@ -28,10 +28,10 @@ mlir::Value named(const IndexMath &math, mlir::Value value,
                   llvm::StringRef name);
 
 /// for (name = 0; name < count; ++name) body(name), printed with `#pragma
-/// unroll`; sets the insertion point to the loop body. A single iteration is
-/// emitted without a loop.
+/// unroll`, or `#pragma unroll factor`; sets the insertion point to the loop
+/// body. A single iteration is emitted without a loop.
 void unrolled(GpuKernel &kernel, int64_t count, llvm::StringRef name,
-              llvm::function_ref<void(mlir::Value)> body);
+              llvm::function_ref<void(mlir::Value)> body, int64_t factor = 0);
 
 /// Returns the subview at `indices` in the leading dimensions: a fragment of an
 /// array of fragments.

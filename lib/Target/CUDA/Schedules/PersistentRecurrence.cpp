@@ -56,24 +56,6 @@ Value PersistentRecurrence::both(Value x, Value y) {
   return values.bitAnd(x, y);
 }
 
-Value PersistentRecurrence::orElse(Value inside, Type type,
-                                   llvm::function_ref<Value()> body,
-                                   llvm::function_ref<Value()> other) {
-  if (!inside)
-    return body();
-  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(type), inside,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, kernel.loc, body());
-  b.setInsertionPointToStart(branch.elseBlock());
-  Value rest = other ? other()
-                     : Value(arith::ConstantOp::create(b, kernel.loc, type,
-                                                       b.getZeroAttr(type)));
-  scf::YieldOp::create(b, kernel.loc, rest);
-  return branch.getResult(0);
-}
-
 Value PersistentRecurrence::element(Value operand, ValueRange at) {
   if (!operand)
     return values.constant(f32, 0);
@@ -260,7 +242,7 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
     if (depth != product.depth * hidden)
       inside = both(inside, math.less(k, product.depth * hidden));
     Type type = mpc::lanesOf(f32, lanes);
-    Value value = orElse(inside, type, [&]() -> Value {
+    Value value = kernel.orElse(inside, type, [&]() -> Value {
       SmallVector<Value> at = {direction};
       if (transposed)
         at.append({math.add(k, firstGate * hidden), unit});

@@ -61,11 +61,6 @@ protected:
   /// Distributes `body(i)` for i < count over the threads.
   void spread(int64_t count, llvm::StringRef name,
               llvm::function_ref<void(mlir::Value)> body);
-  /// Yields `body()` under `inside` (null: always), else `other()` or zeros of
-  /// `type`.
-  mlir::Value orElse(mlir::Value inside, mlir::Type type,
-                     llvm::function_ref<mlir::Value()> body,
-                     llvm::function_ref<mlir::Value()> other = nullptr);
   mlir::Value both(mlir::Value x, mlir::Value y);
   mlir::Value shown(mlir::Value value, llvm::StringRef name) {
     return named(math, value, name);
