@@ -10,6 +10,7 @@
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Support/Float8.h"
 
 #include <cstring>
 
@@ -22,6 +23,8 @@ using namespace mpc::reference;
 //===----------------------------------------------------------------------===//
 
 double mpc::reference::roundTo(double value, Type floatType) {
+  if (isa<Float8E4M3FNType>(floatType))
+    return decodeFloat8(encodeFloat8(value));
   return withRounding(Rounding::Declared, floatType,
                       [&](auto round) { return round(value); });
 }
@@ -148,6 +151,11 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
     }
     return tensor;
   }
+  if (isa<Float8E4M3FNType>(elementType)) {
+    for (double &value : tensor.floats())
+      value = decodeFloat8(uint8_t(*source++));
+    return tensor;
+  }
   bool isBoolean = elementType.isInteger(1);
   withStorage(elementType, [&](auto storage) {
     auto read = [&](auto target) {
@@ -178,6 +186,11 @@ void Tensor::toBytes(void *data) const {
       std::memcpy(target, &bits, sizeof(bits));
       target += sizeof(bits);
     }
+    return;
+  }
+  if (isa<Float8E4M3FNType>(elementType)) {
+    for (double value : floats())
+      *target++ = char(encodeFloat8(value));
     return;
   }
   withStorage(elementType, [&](auto storage) {

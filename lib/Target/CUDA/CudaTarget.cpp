@@ -28,8 +28,15 @@ std::optional<CudaTarget> CudaTarget::of(const TargetInfo &target) {
 namespace {
 struct Row {
   int capability;
+  /// Rates, in 1e12 operations per second, and bandwidth, in GB/s.
   double f64, f32, tf32, bf16, f16, f8, i8;
   double bandwidth;
+  /// Multiprocessors of the GPU, and of the smallest GPU of the architecture,
+  /// not counting MIG slices.
+  int64_t multiprocessors = 84, minMultiprocessors = 4;
+  /// Maximum shared memory per block, in KiB (CUDA C++ Programming Guide,
+  /// technical specifications per compute capability).
+  int64_t sharedKib = 99;
 };
 } // namespace
 
@@ -42,27 +49,31 @@ static const Row kRows[] = {
     {70, 7.8, 15.7, 0, 0, 125, 0, 0, 900},
     // Jetson AGX Xavier: capability known, rates not looked up.
     {72, 0, 0, 0, 0, 0, 0, 0, 0},
-    // T4.
-    {75, 0.253, 8.1, 0, 0, 65, 0, 130, 320},
-    // A100 SXM, 40 GB: f64 on tensor cores.
-    {80, 19.5, 19.5, 156, 312, 312, 0, 624, 1555},
-    // A10.
-    {86, 0.488, 31.2, 62.5, 125, 125, 0, 250, 600},
-    {87, 0, 0, 0, 0, 0, 0, 0, 0},
+    // T4; GTX 1650.
+    {75, 0.253, 8.1, 0, 0, 65, 0, 130, 320, 72, 14, 64},
+    // A100 SXM, 40 GB: f64 on tensor cores; A30.
+    {80, 19.5, 19.5, 156, 312, 312, 0, 624, 1555, 108, 56, 163},
+    // A10; A2.
+    {86, 0.488, 31.2, 62.5, 125, 125, 0, 250, 600, 84, 10},
+    // Jetson Orin Nano.
+    {87, 0, 0, 0, 0, 0, 0, 0, 0, 84, 4, 163},
     {88, 0, 0, 0, 0, 0, 0, 0, 0},
-    // L40S.
-    {89, 1.43, 91.6, 183, 362, 362, 733, 733, 864},
+    // L40S; RTX 500.
+    {89, 1.43, 91.6, 183, 362, 362, 733, 733, 864, 84, 16},
     // H200: bf16 788 and copy 4300 measured on random data; tf32 and f8 are the
     // data sheet's 495 and 1979 in the same proportion, f32 and f64 the sheet.
-    {90, 67, 67, 394, 788, 788, 1576, 1576, 4300},
+    // H20.
+    {90, 67, 67, 394, 788, 788, 1576, 1576, 4300, 132, 78, 227},
     // B200 and B300, an eighth of the HGX data sheet; int8 of B300 not looked
     // up.
-    {100, 37, 75, 1125, 2250, 2250, 4500, 4500, 8000},
-    {103, 1.25, 75, 1125, 2250, 2250, 4500, 0, 8000},
-    {110, 0, 0, 0, 0, 0, 0, 0, 0},
-    // RTX 5090, f32 accumulation.
-    {120, 1.64, 104.8, 104.8, 209.5, 209.5, 419, 838, 1792},
-    {121, 0, 0, 0, 0, 0, 0, 0, 0},
+    {100, 37, 75, 1125, 2250, 2250, 4500, 4500, 8000, 148, 148, 227},
+    {103, 1.25, 75, 1125, 2250, 2250, 4500, 0, 8000, 148, 148, 227},
+    // Jetson T4000.
+    {110, 0, 0, 0, 0, 0, 0, 0, 0, 84, 12, 227},
+    // RTX 5090, f32 accumulation; RTX PRO 500.
+    {120, 1.64, 104.8, 104.8, 209.5, 209.5, 419, 838, 1792, 84, 14},
+    // GB10.
+    {121, 0, 0, 0, 0, 0, 0, 0, 0, 84, 48},
 };
 
 /// Fraction of a rate with rows whose addresses are not multiples of 16 bytes.
@@ -94,69 +105,6 @@ static std::vector<MathUnit> tensorCores(const Row &row) {
   add(capability >= 89, MathType::Float8, 16, row.f8);
   add(capability >= 72, MathType::Int8, 16, row.i8);
   return units;
-}
-
-/// Maximum shared memory per block, in bytes (CUDA C++ Programming Guide,
-/// technical specifications per compute capability).
-static int64_t sharedBytes(int capability) {
-  switch (capability) {
-  case 75:
-    return 64 * 1024;
-  case 80:
-  case 87:
-    return 163 * 1024;
-  case 90:
-  case 100:
-  case 103:
-  case 110:
-    return 227 * 1024;
-  default:
-    return 99 * 1024;
-  }
-}
-
-static int64_t multiprocessors(int capability) {
-  switch (capability) {
-  case 75:
-    return 72;
-  case 80:
-    return 108;
-  case 90:
-    return 132;
-  case 100:
-  case 103:
-    return 148;
-  default:
-    return 84;
-  }
-}
-
-/// Multiprocessors of the smallest GPU, not counting MIG slices: GTX 1650, A30,
-/// A2, Jetson Orin Nano, RTX 500, H20, B200, Jetson T4000, RTX PRO 500, GB10.
-static int64_t minMultiprocessors(int capability) {
-  switch (capability) {
-  case 75:
-    return 14;
-  case 80:
-    return 56;
-  case 86:
-    return 10;
-  case 89:
-    return 16;
-  case 90:
-    return 78;
-  case 100:
-  case 103:
-    return 148;
-  case 110:
-    return 12;
-  case 120:
-    return 14;
-  case 121:
-    return 48;
-  default:
-    return 4;
-  }
 }
 
 /// Kernel capabilities: every thread loads, computes and stores its elements.
@@ -197,9 +145,9 @@ static std::vector<MachineDescription> describeArchitectures() {
     facts.bandwidth = row.bandwidth;
     facts.misalignedRateFraction = kUnalignedPart;
     facts.launchSeconds = kGraphNodeSeconds;
-    facts.multiprocessors = multiprocessors(row.capability);
-    facts.minMultiprocessors = minMultiprocessors(row.capability);
-    facts.sharedBytesPerBlock = sharedBytes(row.capability);
+    facts.multiprocessors = row.multiprocessors;
+    facts.minMultiprocessors = row.minMultiprocessors;
+    facts.sharedBytesPerBlock = 1024 * row.sharedKib;
     facts.kernels = threadKernels(row.capability);
     all.push_back(std::move(facts));
   }

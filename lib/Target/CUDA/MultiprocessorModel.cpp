@@ -63,7 +63,7 @@ double MultiprocessorModel::mmaFlops(MathType type) const {
   return mmaPart(target.facts().computeCapability) * warpgroupFlops(type);
 }
 
-double MultiprocessorModel::floatFlops() const {
+double MultiprocessorModel::floatFlops(MathType) const {
   // sm_75 and sm_80 have 64 f32 lanes, all others 128.
   int capability = target.facts().computeCapability;
   return capability == 75 || capability == 80 ? 128 : 256;

@@ -41,7 +41,7 @@ struct MultiprocessorModel {
   double mmaFlops(MathType type) const;
   double warpgroupFlops(MathType type) const;
   /// Operations of f32 fused multiply-adds.
-  double floatFlops() const;
+  double floatFlops(MathType type = MathType::Float32) const;
   /// Share of one multiprocessor in the bytes from device memory.
   double memoryBytes() const;
 

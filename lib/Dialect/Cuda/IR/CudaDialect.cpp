@@ -7,51 +7,18 @@
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
 #include "mpc/Dialect/Cuda/IR/CudaDialect.cpp.inc"
-#include "mpc/Dialect/Cuda/IR/CudaEnums.cpp.inc"
-
-#define GET_ATTRDEF_CLASSES
-#include "mpc/Dialect/Cuda/IR/CudaAttributes.cpp.inc"
 
 void CudaDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "mpc/Dialect/Cuda/IR/CudaOps.cpp.inc"
       >();
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "mpc/Dialect/Cuda/IR/CudaAttributes.cpp.inc"
-      >();
-}
-
-//===----------------------------------------------------------------------===//
-// Operand types: the bare keyword
-//===----------------------------------------------------------------------===//
-
-static ParseResult parseFragmentKind(OpAsmParser &parser,
-                                     FragmentTypeAttr &type) {
-  StringRef keyword;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&keyword))
-    return failure();
-  std::optional<FragmentType> value = symbolizeFragmentType(keyword);
-  if (!value)
-    return parser.emitError(loc)
-           << "unknown operand type '" << keyword << "' of an MMA instruction";
-  type = FragmentTypeAttr::get(parser.getContext(), *value);
-  return success();
-}
-
-static void printFragmentKind(OpAsmPrinter &printer, Operation *,
-                              FragmentTypeAttr type) {
-  printer << stringifyFragmentType(type.getValue());
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,17 +52,15 @@ static LogicalResult verifyShared(Operation *op, Value shared,
 LogicalResult MmaOp::verify() {
   Type f32 = Float32Type::get(getContext());
   Type i32 = IntegerType::get(getContext(), 32);
-  int64_t a = wordsOf(getA(), i32), b = wordsOf(getB(), i32);
   // C1
   if (wordsOf(getSums(), f32) != 4)
     return emitOpError() << "needs accumulators of type memref<4xf32>, found "
                          << getSums().getType();
-  bool fits = (a == 4 && b == 2) ||
-              (a == 2 && b == 1 && getType() != FragmentType::bf16);
-  if (!fits)
-    return emitOpError() << "has no instruction for "
-                         << stringifyFragmentType(getType()) << " fragments of "
-                         << getA().getType() << " and " << getB().getType();
+  if (!isa<FloatType>(getType()) || wordsOf(getA(), i32) != 4 ||
+      wordsOf(getB(), i32) != 2)
+    return emitOpError() << "has no instruction for " << getType()
+                         << " fragments of " << getA().getType() << " and "
+                         << getB().getType();
   return success();
 }
 
@@ -109,8 +74,8 @@ LogicalResult WarpgroupMmaOp::verify() {
     return emitOpError()
            << "needs accumulators of 8, 16, 24 or 32 blocks of 4 f32, found "
            << sums;
-  if (getType() == FragmentType::tf32)
-    return emitOpError() << "multiplies f16 or bf16, found tf32";
+  if (!getType().isF16() && !getType().isBF16())
+    return emitOpError() << "multiplies f16 or bf16, found " << getType();
   if (failed(verifyShared(*this, getA(), getAIndices())))
     return failure();
   return verifyShared(*this, getB(), getBIndices());

@@ -81,6 +81,8 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
     return "mpc::half";
   if (type.isBF16())
     return "mpc::bfloat16";
+  if (isa<Float8E4M3FNType>(type))
+    return "unsigned char";
   if (auto integer = dyn_cast<IntegerType>(type))
     switch (integer.getWidth()) {
     case 1:
@@ -140,6 +142,10 @@ static std::string decimal(const APFloat &value) {
 static Expression floatLiteral(APFloat value) {
   bool isDouble = &value.getSemantics() == &APFloat::IEEEdouble();
   bool isSingle = &value.getSemantics() == &APFloat::IEEEsingle();
+  // Stored as bytes.
+  if (&value.getSemantics() == &APFloat::Float8E4M3FN())
+    return Expression(
+        llvm::toString(value.bitcastToAPInt(), 10, /*Signed=*/false));
   if (!isDouble && !isSingle) {
     // 16-bit storage types have no literals.
     bool isHalf = &value.getSemantics() == &APFloat::IEEEhalf();

@@ -6,6 +6,8 @@
 
 #include "KernelPrinter.h"
 
+#include "../MatrixUnits.h"
+
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -118,10 +120,13 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
   }
   if (auto product = dyn_cast<cuda::MmaOp>(op)) {
     auto words = [&](Value fragment) { return p.bufferOf(fragment, op).name; };
-    bool isTf32 = product.getType() == cuda::FragmentType::tf32;
-    std::string type =
-        product.getType() == cuda::FragmentType::f16 ? "half" : "bfloat16";
-    p.effect((isTf32 ? "mpc::mmaTf32(" : "mpc::mma<mpc::" + type + ">(") +
+    const MatrixUnit *unit =
+        findMatrixUnit(MatrixInstruction::Mma, product.getType());
+    if (!unit)
+      return false;
+    std::string argument =
+        unit->argument.empty() ? "" : "<mpc::" + unit->argument.str() + ">";
+    p.effect("mpc::" + unit->function.str() + argument + "(" +
              words(product.getSums()) + ", " + words(product.getA()) + ", " +
              words(product.getB()) + ");");
     return true;
@@ -130,12 +135,12 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
     Expression a = p.address(product.getA(), product.getAIndices(), op),
                b = p.address(product.getB(), product.getBIndices(), op);
     auto word = [](bool value) { return value ? ", true" : ", false"; };
-    p.effect(
-        std::string("mpc::warpgroupMma<mpc::") +
-        (product.getType() == cuda::FragmentType::f16 ? "half" : "bfloat16") +
-        word(product.getATransposed()) + word(product.getBTransposed()) + ">(" +
-        p.bufferOf(product.getSums(), op).name + ", " + a.text + ", " + b.text +
-        ", " + p.take(product.getKeep()).text + ");");
+    p.effect(std::string("mpc::warpgroupMma<mpc::") +
+             findMatrixUnit(MatrixInstruction::Wgmma, product.getType())
+                 ->argument.str() +
+             word(product.getATransposed()) + word(product.getBTransposed()) +
+             ">(" + p.bufferOf(product.getSums(), op).name + ", " + a.text +
+             ", " + b.text + ", " + p.take(product.getKeep()).text + ");");
     return true;
   }
   if (isa<cuda::WarpgroupFenceOp>(op)) {

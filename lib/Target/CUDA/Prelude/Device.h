@@ -429,71 +429,55 @@ template <int Pending> MPC_FUNCTION void waitCopies() {
 // Matrix units
 //===----------------------------------------------------------------------===//
 
-template <typename Word, int Count>
-MPC_FUNCTION void loadMatrix(Word (&tiles)[Count], const void *row) {
-  static_assert(Count == 1 || Count == 2 || Count == 4);
-  unsigned from = sharedAddress(row);
-  if constexpr (Count == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-                 : "=r"(tiles[0])
-                 : "r"(from)
-                 : "memory");
-  else if constexpr (Count == 2)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(tiles[0]), "=r"(tiles[1])
-                 : "r"(from)
-                 : "memory");
-  else
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-        : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
-        : "r"(from)
-        : "memory");
-}
-
-template <typename Word, int Count>
-MPC_FUNCTION void loadMatrixTransposed(Word (&tiles)[Count], const void *row) {
-  static_assert(Count == 1 || Count == 2 || Count == 4);
-  unsigned from = sharedAddress(row);
-  if constexpr (Count == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-                 : "=r"(tiles[0])
-                 : "r"(from)
-                 : "memory");
-  else if constexpr (Count == 2)
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-        : "=r"(tiles[0]), "=r"(tiles[1])
-        : "r"(from)
-        : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
-                 "{%0, %1, %2, %3}, [%4];"
-                 : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]),
-                   "=r"(tiles[3])
-                 : "r"(from)
-                 : "memory");
-}
+#define MPC_LOAD_MATRIX(name, order)                                           \
+  template <typename Word, int Count>                                          \
+  MPC_FUNCTION void name(Word(&tiles)[Count], const void *row) {               \
+    static_assert(Count == 1 || Count == 2 || Count == 4);                     \
+    unsigned from = sharedAddress(row);                                        \
+    if constexpr (Count == 1)                                                  \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x1" order                       \
+                   ".shared.b16 {%0}, [%1];"                                   \
+                   : "=r"(tiles[0])                                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+    else if constexpr (Count == 2)                                             \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2" order                       \
+                   ".shared.b16 {%0, %1}, [%2];"                               \
+                   : "=r"(tiles[0]), "=r"(tiles[1])                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+    else                                                                       \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4" order                       \
+                   ".shared.b16 {%0, %1, %2, %3}, [%4];"                       \
+                   : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]),           \
+                     "=r"(tiles[3])                                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+  }
+MPC_LOAD_MATRIX(loadMatrix, "")
+MPC_LOAD_MATRIX(loadMatrixTransposed, ".trans")
+#undef MPC_LOAD_MATRIX
 
 namespace detail {
 template <typename T> constexpr bool isHalf = false;
 template <> constexpr bool isHalf<half> = true;
 } // namespace detail
 
+/// d += a * b with four words of a and two of b.
+#define MPC_MMA(instruction)                                                   \
+  asm("mma.sync.aligned." instruction                                          \
+      ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"   \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                         \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+
 /// d += a * b on 16 x 8 x 16 elements of T.
 template <typename T, typename Word>
 MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (detail::isHalf<T>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    MPC_MMA("m16n8k16.row.col.f32.f16.f16");
   else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    MPC_MMA("m16n8k16.row.col.f32.bf16.bf16");
 #else
   // Two halves of k; no bf16 before sm_80, and no kernel uses it there.
   if constexpr (detail::isHalf<T>) {
@@ -508,39 +492,29 @@ MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2]) {
 #endif
 }
 
-/// d += a * b on 16 x 8 x 8 elements of half.
-template <typename T, typename Word>
-MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[2], const Word (&b)[1]) {
-  static_assert(detail::isHalf<T>);
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-}
-
-/// d += a * b on 16 x 8 x 4 elements in tf32.
-template <typename Word>
-MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[2],
-                          const Word (&b)[1]) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
-#else
-  __trap();
-#endif
-}
-
 /// d += a * b on 16 x 8 x 8 elements in tf32.
 template <typename Word>
 MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
                           const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  MPC_MMA("m16n8k8.row.col.f32.tf32.tf32");
+#else
+  __trap();
+#endif
+}
+
+/// Packs four 8-bit floats into one word.
+MPC_FUNCTION unsigned packBytes(unsigned char x, unsigned char y,
+                                unsigned char z, unsigned char w) {
+  return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
+}
+
+/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
+template <typename Word>
+MPC_FUNCTION void mmaFloat8(float (&d)[4], const Word (&a)[4],
+                            const Word (&b)[2]) {
+#if __CUDA_ARCH__ >= 890
+  MPC_MMA("m16n8k32.row.col.f32.e4m3.e4m3");
 #else
   __trap();
 #endif

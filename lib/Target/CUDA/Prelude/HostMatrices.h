@@ -77,31 +77,39 @@ template <typename T> inline float elementOf(unsigned pair, int index) {
   return toFloat(T{static_cast<unsigned short>(pair >> (16 * index))});
 }
 
-/// a is 16 x K, b K x 8, d 16 x 8, in the lane layouts of the PTX manual: group
-/// g = lane / 4, member t = lane % 4. Accumulates in double, rounds once.
-template <int K, typename ReadA, typename ReadB>
-MPC_UNCHECKED inline void multiplyTiles(void **lanes, ReadA readA,
-                                        ReadB readB) {
-  float a[16][K], b[K][8];
+/// d += a * b on 16 x 8 P x 8 elements, P to a register: element(word, i). With
+/// group g = lane / 4 and member t = lane % 4, word w of a holds row g (g + 8
+/// if w is odd), columns P t to P t + P - 1 (plus 4 P for w >= 2); word w of b
+/// column g, rows P t + 4 P w and next; d[0], d[1] are row g, columns 2 t and
+/// 2 t + 1, d[2], d[3] row g + 8. Accumulates in double, rounds once.
+template <int P, typename Element>
+MPC_UNCHECKED inline void multiplyTiles(void **lanes, Element element) {
+  float a[16][8 * P], b[8 * P][8];
   for (int i = 0; i < kWarpSize; ++i) {
-    readA(*static_cast<Product *>(lanes[i]), i / 4, i % 4, a);
-    readB(*static_cast<Product *>(lanes[i]), i / 4, i % 4, b);
+    auto &own = *static_cast<Product *>(lanes[i]);
+    int group = i / 4, first = P * (i % 4);
+    for (int e = 0; e < P; ++e)
+      for (int w = 0; w < 4; ++w) {
+        a[group + w % 2 * 8][first + e + w / 2 * 4 * P] = element(own.a[w], e);
+        if (w < 2)
+          b[first + e + w * 4 * P][group] = element(own.b[w], e);
+      }
   }
   for (int i = 0; i < kWarpSize; ++i)
     for (int j = 0; j < 4; ++j) {
       int row = i / 4 + 8 * (j / 2), column = 2 * (i % 4) + j % 2;
       auto *mine = static_cast<Product *>(lanes[i]);
       double sum = mine->d[j];
-      for (int k = 0; k < K; ++k)
+      for (int k = 0; k < 8 * P; ++k)
         sum += double(a[row][k]) * double(b[k][column]);
       mine->d[j] = static_cast<float>(sum);
     }
 }
 
-template <typename Word, int CountA, int CountB>
-MPC_UNCHECKED inline void
-multiply(const char *name, float (&d)[4], const Word (&a)[CountA],
-         const Word (&b)[CountB], WarpFunction compute, int line) {
+template <typename Word>
+MPC_UNCHECKED inline void multiply(const char *name, float (&d)[4],
+                                   const Word (&a)[4], const Word (&b)[2],
+                                   WarpFunction compute, int line) {
   static_assert(sizeof(Word) == 4);
   Product operands = {};
   __builtin_memcpy(operands.a, a, sizeof(a));
@@ -112,61 +120,55 @@ multiply(const char *name, float (&d)[4], const Word (&a)[CountA],
 }
 } // namespace host
 
-/// d += a * b on 16 x 8 x 16 elements of T, half or bfloat16. With
-/// g = lane / 4 and t = lane % 4, two elements to a register: a[0], a[1] hold
-/// rows g and g + 8 at columns 2 t, 2 t + 1, a[2], a[3] the same at 2 t + 8;
-/// b[0], b[1] hold column g at rows 2 t, 2 t + 1 and 2 t + 8, 2 t + 9; d[0],
-/// d[1] are row g at columns 2 t, 2 t + 1, d[2], d[3] row g + 8. With two words
-/// of a and one of b: 16 x 8 x 8 elements of half, the first of those columns.
-template <typename T, typename Word, int CountA, int CountB>
-inline void mma(float (&d)[4], const Word (&a)[CountA], const Word (&b)[CountB],
+/// d += a * b on 16 x 8 x 16 elements of T, half or bfloat16.
+template <typename T, typename Word>
+inline void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
                 int line = __builtin_LINE()) {
-  static_assert(CountA == 2 * CountB && CountA <= 4);
   host::multiply(
       "mma", d, a, b,
       [](void **lanes, unsigned) MPC_UNCHECKED {
-        host::multiplyTiles<16>(
-            lanes,
-            [](const host::Product &p, int g, int t, float (&a)[16][16])
-                MPC_UNCHECKED {
-                  for (int i = 0; i < 8; ++i)
-                    a[g + 8 * ((i / 2) % 2)][2 * t + i % 2 + 8 * (i / 4)] =
-                        host::elementOf<T>(p.a[i / 2], i % 2);
-                },
-            [](const host::Product &p, int g, int t, float (&b)[16][8])
-                MPC_UNCHECKED {
-                  for (int i = 0; i < 4; ++i)
-                    b[2 * t + i % 2 + 8 * (i / 2)][g] =
-                        host::elementOf<T>(p.b[i / 2], i % 2);
-                });
+        host::multiplyTiles<2>(lanes, [](unsigned word, int i) {
+          return host::elementOf<T>(word, i);
+        });
       },
       line);
 }
 
 /// d += a * b on 16 x 8 x 8 elements in tf32 (the low 13 bits of a register are
-/// ignored). a[0], a[1] hold rows g and g + 8 at column t, a[2], a[3] the same
-/// at t + 4; b[0], b[1] hold column g at rows t and t + 4; d as for mma. With
-/// two words of a and one of b: 16 x 8 x 4 elements.
-template <typename Word, int CountA, int CountB>
-inline void mmaTf32(float (&d)[4], const Word (&a)[CountA],
-                    const Word (&b)[CountB], int line = __builtin_LINE()) {
-  static_assert(CountA == 2 * CountB && CountA <= 4);
+/// ignored).
+template <typename Word>
+inline void mmaTf32(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
+                    int line = __builtin_LINE()) {
   host::multiply(
       "mmaTf32", d, a, b,
       [](void **lanes, unsigned) MPC_UNCHECKED {
-        host::multiplyTiles<8>(
-            lanes,
-            [](const host::Product &p, int g, int t, float (&a)[16][8])
-                MPC_UNCHECKED {
-                  for (int i = 0; i < 4; ++i)
-                    a[g + 8 * (i % 2)][t + 4 * (i / 2)] =
-                        floatOf(p.a[i] & 0xffffe000u);
-                },
-            [](const host::Product &p, int g, int t, float (&b)[8][8])
-                MPC_UNCHECKED {
-                  for (int i = 0; i < 2; ++i)
-                    b[t + 4 * i][g] = floatOf(p.b[i] & 0xffffe000u);
-                });
+        host::multiplyTiles<1>(lanes, [](unsigned word, int) {
+          return floatOf(word & 0xffffe000u);
+        });
+      },
+      line);
+}
+
+/// Packs four 8-bit floats into one word.
+inline unsigned packBytes(unsigned char x, unsigned char y, unsigned char z,
+                          unsigned char w) {
+  return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
+}
+
+/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
+template <typename Word>
+inline void mmaFloat8(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
+                      int line = __builtin_LINE()) {
+  host::multiply(
+      "mmaFloat8", d, a, b,
+      [](void **lanes, unsigned) MPC_UNCHECKED {
+        host::multiplyTiles<4>(lanes, [](unsigned word, int i) {
+          unsigned bits = word >> 8 * i & 0xffu, magnitude = bits & 0x7fu;
+          // The bits of a subnormal or normal float 2^120 times smaller.
+          float x = magnitude == 0x7f ? floatOf(0x7fffffffu)
+                                      : floatOf(magnitude << 20) * 0x1p120f;
+          return bits & 0x80u ? -x : x;
+        });
       },
       line);
 }

@@ -148,6 +148,7 @@ static std::optional<MathType> tensorType(const SassKernel &kernel) {
       return MathType::Float64;
     return instruction.has("BF16")   ? MathType::BFloat16
            : instruction.has("TF32") ? MathType::TensorFloat32
+           : instruction.has("E4M3") ? MathType::Float8
                                      : MathType::Float16;
   }
   return std::nullopt;

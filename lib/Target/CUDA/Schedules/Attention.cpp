@@ -59,10 +59,10 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
 /// Returns the number of 16-bit values that a weight (probability) is split
 /// into. One if the op allows it (tf32), or if the stored results are no more
 /// precise than 16 bits; else enough for an f32 mantissa.
-static int64_t weightPieces(func::FuncOp kernel, cuda::FragmentType type) {
-  if (type == cuda::FragmentType::tf32)
+static int64_t weightPieces(func::FuncOp kernel, MathType type) {
+  if (type == MathType::TensorFloat32)
     return 1;
-  bool isHalf = type == cuda::FragmentType::f16;
+  bool isHalf = type == MathType::Float16;
   bool storesNarrow = llvm::all_of(kernel.getResultTypes(), [&](Type result) {
     auto stored = dyn_cast<FloatType>(getElementTypeOrSelf(result));
     return stored && stored.getFPMantissaWidth() <= (isHalf ? 11u : 8u);
@@ -86,14 +86,14 @@ static int64_t pieceColumns(int64_t columns, bool isTf32) {
 static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                            const AttentionSizes &sizes,
                                            const CudaTarget &target) {
-  std::optional<cuda::FragmentType> type =
-      attentionFragmentType(AttentionProblem(op), target);
-  if (!type)
+  const MatrixUnit *unit =
+      mmaUnit(getElementTypeOrSelf(op.getQuery()), op.getCompute(), target);
+  if (!unit)
     return std::nullopt;
   if (sizes.depth < 1 || sizes.depth > 256 || sizes.width > 256 ||
       sizes.positions < 1)
     return std::nullopt;
-  bool isTf32 = *type == cuda::FragmentType::tf32;
+  bool isTf32 = unit->type == MathType::TensorFloat32;
   int64_t bytes = isTf32 ? 4 : 2, skew = 16 / bytes;
   int64_t depth = llvm::alignTo(sizes.depth, isTf32 ? 8 : 16),
           columns = llvm::alignTo(sizes.width, 16);
@@ -141,7 +141,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
   parameters.asyncQuery =
       target.hasAsyncCopies() && AttentionKernel::asyncBytes(op.getQuery()) > 0;
   parameters.queryInRegisters = keepsQuery;
-  parameters.weightPieces = weightPieces(kernel, *type);
+  parameters.weightPieces = weightPieces(kernel, unit->type);
   splitKv(schedule, parameters, sizes, attentionSumType(op.getQuery()), target);
   return schedule;
 }

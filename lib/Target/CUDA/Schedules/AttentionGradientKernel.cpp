@@ -167,11 +167,7 @@ Value AttentionGradientKernel::firstRowOf(Value firstKey, int64_t tile) {
 //===----------------------------------------------------------------------===//
 
 void AttentionGradientKernel::onlyFirstThread(llvm::function_ref<void()> body) {
-  auto branch = scf::IfOp::create(b, kernel.loc, math.less(thread, 1),
-                                  /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  body();
+  kernel.within(math.less(thread, 1), body);
 }
 
 /// Atomically adds to a counter and returns the old value.
@@ -245,18 +241,13 @@ void AttentionGradientKernel::waitForStatistics() {
   cuda::FenceOp::create(b, kernel.loc);
   // The last consumer to arrive resets all counters.
   Value before = kernel.named(load(arrived, zero), "before");
-  auto last = scf::IfOp::create(
-      b, kernel.loc,
-      arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::eq, before,
-                            number(keyBlocks - 1)),
-      /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(last.thenBlock()->getTerminator());
-  auto clear = scf::ForOp::create(b, kernel.loc, thread,
-                                  math.constant(kFirstHead + sizes.sharedHeads),
-                                  math.constant(kernel.schedule.threads));
-  b.setInsertionPoint(clear.getBody()->getTerminator());
-  store(number(0), counters, clear.getInductionVar());
+  Value isLast = arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::eq,
+                                       before, number(keyBlocks - 1));
+  kernel.within(isLast, [&] {
+    math.loop(thread, math.constant(kFirstHead + sizes.sharedHeads),
+              kernel.schedule.threads,
+              [&](Value i) { store(number(0), counters, i); });
+  });
 }
 
 void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
@@ -265,13 +256,6 @@ void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
   if (!hasHandOver())
     return;
   int64_t threads = kernel.schedule.threads, all = 3 * rows;
-  auto inside = [&](Value condition, llvm::function_ref<void()> body) {
-    auto branch = scf::IfOp::create(b, kernel.loc, condition,
-                                    /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body();
-  };
   unrolled(kernel, llvm::divideCeil(all, threads), "i", [&](Value i) {
     Value place = math.add(math.mul(i, threads), thread);
     auto copy = [&] {
@@ -288,23 +272,13 @@ void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
             statisticAt(which, math.min(row, sizes.length - 1)), valid, bytes);
         return;
       }
-      auto read = scf::IfOp::create(b, kernel.loc, TypeRange(sumType),
-                                    math.less(row, sizes.length),
-                                    /*withElseRegion=*/true);
-      {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(read.thenBlock());
-        scf::YieldOp::create(b, kernel.loc,
-                             load(statistics, statisticAt(which, row)));
-        b.setInsertionPointToStart(read.elseBlock());
-        scf::YieldOp::create(b, kernel.loc, values.constant(sumType, 0));
-      }
-      store(read.getResult(0), memory, {which, offset});
+      Value read =
+          kernel.orElse(math.less(row, sizes.length), sumType, [&]() -> Value {
+            return load(statistics, statisticAt(which, row));
+          });
+      store(read, memory, {which, offset});
     };
-    if (all % threads == 0)
-      copy();
-    else
-      inside(math.less(place, all), copy);
+    kernel.within(all % threads ? math.less(place, all) : Value(), copy);
   });
 }
 

@@ -29,8 +29,8 @@ Value cuda::gradientFactor(AttentionGradientOp op) {
 
 MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
     : k(gradient.kernel), g(gradient), b(g.b), math(g.math), v(g.values),
-      type(fragmentTypeOf(g.factorType())), mma(k, type),
-      fragments(k, v, type) {
+      mma(k, *mmaUnit(g.factorType(), ComputeMode::tf32, k.target)),
+      fragments(k, v, mma.unit) {
   rows = g.parameters.queryRows;
   depth = g.parameters.depth;
   columns = g.parameters.columns;
@@ -411,8 +411,8 @@ void MmaGradient::multiply(Value sums, size_t which, Value stage) {
       mma.loadRight(otherWords, right, depthBegin);
       each(blocks, "j", [&](Value j) {
         Value block = math.add(math.mul(number, blocks), j);
-        cuda::MmaOp::create(b, k.loc, slotOf(k, sums, {zero, block}), left,
-                            slotOf(k, otherWords, j), type);
+        mma.multiplyBlock(slotOf(k, sums, {zero, block}), left,
+                          slotOf(k, otherWords, j));
       });
     });
   };

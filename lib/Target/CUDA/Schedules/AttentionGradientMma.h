@@ -15,8 +15,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTMMA_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTMMA_H
 
-#include "AccumulatorFragments.h"
 #include "AttentionGradientKernel.h"
+#include "Mma.h"
 
 #include <array>
 
@@ -154,7 +154,6 @@ private:
   mlir::OpBuilder &b;
   IndexMath &math;
   MathExpansion &v;
-  cuda::FragmentType type;
   WarpMma mma;
   AccumulatorFragments fragments;
   int64_t rows, depth, columns;

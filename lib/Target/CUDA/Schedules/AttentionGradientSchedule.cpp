@@ -122,14 +122,15 @@ std::optional<Schedule> cuda::scheduleGradientMma(func::FuncOp kernel,
                                                   AttentionGradientOp op,
                                                   const CudaTarget &target) {
   AttentionProblem problem(op);
-  std::optional<cuda::FragmentType> type =
-      attentionFragmentType(problem, target);
+  const MatrixUnit *unit = mmaUnit(
+      getElementTypeOrSelf(problem.query.getType()), problem.compute, target);
   AttentionSizes sizes(problem);
-  if (!type || sizes.depth > kMostColumns || sizes.width > kMostColumns ||
+  if (!unit || sizes.depth > kMostColumns || sizes.width > kMostColumns ||
       std::min({sizes.heads, sizes.sharedHeads, sizes.length, sizes.positions,
                 sizes.depth, sizes.width}) < 1)
     return std::nullopt;
-  GradientTiles tiles(sizes, *type == cuda::FragmentType::tf32, problem.causal);
+  GradientTiles tiles(sizes, unit->type == MathType::TensorFloat32,
+                      problem.causal);
   int64_t stages = copiesOperands(op, target) ? 2 : 1;
   auto fits = [&] {
     return tiles.sharedBytes(stages) + kGradientStaticBytes <=

@@ -52,20 +52,6 @@ Type cuda::attentionSumType(Value query) {
   return element.isF64() ? element : Type(Float32Type::get(query.getContext()));
 }
 
-std::optional<cuda::FragmentType>
-cuda::attentionFragmentType(const AttentionProblem &problem,
-                            const CudaTarget &target) {
-  Type element = getElementTypeOrSelf(problem.query.getType());
-  if (element.isF16())
-    return cuda::FragmentType::f16;
-  if (element.isBF16() && target.hasBf16())
-    return cuda::FragmentType::bf16;
-  if (element.isF32() && problem.compute == ComputeMode::tf32 &&
-      target.hasTf32())
-    return cuda::FragmentType::tf32;
-  return std::nullopt;
-}
-
 AttentionOp cuda::attentionOf(func::FuncOp kernel) {
   AttentionOp found;
   for (AttentionOp op : kernel.getOps<AttentionOp>()) {

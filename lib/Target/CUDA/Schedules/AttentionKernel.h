@@ -96,11 +96,6 @@ struct AttentionSchedule {
 /// Returns the type of accumulators and softmax.
 mlir::Type attentionSumType(mlir::Value query);
 
-/// Returns the tensor-core operand type, or nullopt if there is none.
-std::optional<cuda::FragmentType>
-attentionFragmentType(const AttentionProblem &problem,
-                      const CudaTarget &target);
-
 /// Returns the only attention op of a kernel; null if there is none or several,
 /// or for an unsupported epilogue.
 AttentionOp attentionOf(mlir::func::FuncOp kernel);

@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AccumulatorFragments.h"
 #include "AttentionSplitKv.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -74,7 +73,6 @@ private:
   OpBuilder &b;
   IndexMath &math;
   MathExpansion &v;
-  cuda::FragmentType type;
   WarpMma mma;
   AccumulatorFragments fragments;
   Type element;
@@ -99,8 +97,9 @@ static constexpr int64_t kWarpRows = 16, kResultSkew = 8;
 
 MmaAttention::MmaAttention(AttentionKernel &attention)
     : k(attention.kernel), a(attention), b(a.b), math(a.math), v(a.values),
-      type(fragmentTypeOf(getElementTypeOrSelf(a.op.getQuery()))), mma(k, type),
-      fragments(k, v, type),
+      mma(k, *mmaUnit(getElementTypeOrSelf(a.op.getQuery()), ComputeMode::tf32,
+                      k.target)),
+      fragments(k, v, mma.unit),
       element(getElementTypeOrSelf(a.op.getQuery().getType())) {
   const AttentionSchedule &schedule = a.parameters;
   rows = schedule.rows;

@@ -143,20 +143,8 @@ FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
                                                 weights);
       return math::FmaOp::create(b, loc, *input, filter, sum);
     };
-    Value next;
-    if (position.inside) {
-      auto branch = scf::IfOp::create(b, loc, TypeRange{type}, position.inside,
-                                      /*addThenBlock=*/true,
-                                      /*addElseBlock=*/true);
-      OpBuilder::InsertionGuard inside(b);
-      b.setInsertionPointToEnd(branch.thenBlock());
-      scf::YieldOp::create(b, loc, step());
-      b.setInsertionPointToEnd(branch.elseBlock());
-      scf::YieldOp::create(b, loc, sum);
-      next = branch.getResult(0);
-    } else {
-      next = step();
-    }
+    Value next =
+        kernel.orElse(position.inside, type, step, [&] { return sum; });
     b.setInsertionPointToEnd(loop.getBody());
     scf::YieldOp::create(b, loc, next);
   }

@@ -19,23 +19,16 @@ using namespace mpc::cuda;
 
 bool cuda::chooseUnit(Type element, Type result, ComputeMode compute,
                       const CudaTarget &target, FusedGemm &problem) {
-  if (!element.isF16() && !element.isBF16() && !element.isF32())
-    return false;
   if (!result.isF16() && !result.isBF16() && !result.isF32())
     return false;
   problem.tileType = element;
-  if (element.isF32())
-    problem.unit = compute == ComputeMode::tf32 && target.hasTf32()
-                       ? GemmUnitKind::MmaTf32
-                       : GemmUnitKind::Fma;
-  else
-    problem.unit = GemmUnitKind::Mma16;
-  // Tensor cores before sm_80 lack bf16, whose values are exact in f32.
-  if (element.isBF16() && !target.hasBf16()) {
-    problem.tileType = Float32Type::get(element.getContext());
-    problem.unit = GemmUnitKind::Fma;
-  }
-  return true;
+  problem.unit = mmaUnit(element, compute, target);
+  if (problem.unit)
+    return true;
+  // Values of bf16, which has no unit before sm_80, are exact in f32.
+  problem.tileType = Float32Type::get(element.getContext());
+  problem.unit = &fmaUnit();
+  return element.isF32() || element.isBF16();
 }
 
 namespace {

@@ -130,21 +130,7 @@ void GemmEmitter::placeBlock() {
 LogicalResult GemmEmitter::emit() {
   shared = dynamicShared(kernel);
   placeBlock();
-  switch (problem.unit) {
-  case GemmUnitKind::Mma16: {
-    auto type = problem.tileType.isF16() ? cuda::FragmentType::f16
-                                         : cuda::FragmentType::bf16;
-    unit = tiles.warpgroups ? makeWarpgroupUnit(kernel, tiles, type)
-                            : makeMmaUnit(kernel, tiles, type);
-    break;
-  }
-  case GemmUnitKind::MmaTf32:
-    unit = makeMmaUnit(kernel, tiles, cuda::FragmentType::tf32);
-    break;
-  case GemmUnitKind::Fma:
-    unit = makeFmaUnit(kernel, problem, tiles);
-    break;
-  }
+  unit = makeUnit(kernel, problem, tiles);
   if (failed(multiply()))
     return failure();
   unit->settle(0);
@@ -200,21 +186,12 @@ LogicalResult GemmEmitter::multiply() {
                            rhs.operandAt(stage, first));
   };
 
-  auto first = [&](Value step) {
+  math().loop(std::max<int64_t>(ahead, 1), [&](Value step) {
+    if (ahead > 1)
+      kernel.named(step, "step");
     load(step);
     commit();
-  };
-  int64_t early = std::max<int64_t>(ahead, 1);
-  if (early == 1) {
-    first(math().constant(0));
-  } else {
-    auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
-                                   math().constant(early), math().constant(1));
-    kernel.named(loop.getInductionVar(), "step");
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(loop.getBody()->getTerminator());
-    first(loop.getInductionVar());
-  }
+  });
   // Overlaps with the asynchronous copies of the right-hand side.
   if (problem.rows) {
     if (failed(
@@ -234,29 +211,22 @@ LogicalResult GemmEmitter::multiply() {
     multiplyStep(math().constant(0));
     return result;
   }
-  auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
-                                 math().constant(steps), math().constant(1));
-  kernel.named(loop.getInductionVar(), "step");
-  // Unrolling would move accumulators between registers, which wgmma in flight
-  // does not allow.
-  if (tiles.warpgroups)
-    loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  Value step = loop.getInductionVar();
-  unit->settle(tiles.behind());
-  wait(ahead - 1);
-  // The stage read by the last step (or the one before, with a wgmma in flight)
-  // is free now.
-  Value next = named(math(), math().add(step, ahead), "next");
-  {
-    auto more = scf::IfOp::create(b, kernel.loc, math().less(next, steps));
-    OpBuilder::InsertionGuard inside(b);
-    b.setInsertionPoint(more.thenBlock()->getTerminator());
-    load(next);
-  }
-  commit();
-  multiplyStep(step);
+  math().loop(steps, [&](Value step) {
+    kernel.named(step, "step");
+    // Unrolling would move accumulators between registers, which wgmma in
+    // flight does not allow.
+    if (tiles.warpgroups)
+      step.getParentBlock()->getParentOp()->setAttr(kUnrollAttr,
+                                                    b.getI64IntegerAttr(1));
+    unit->settle(tiles.behind());
+    wait(ahead - 1);
+    // The stage read by the last step (or the one before, with a wgmma in
+    // flight) is free now.
+    Value next = named(math(), math().add(step, ahead), "next");
+    kernel.within(math().less(next, steps), [&] { load(next); });
+    commit();
+    multiplyStep(step);
+  });
   return result;
 }
 
@@ -268,7 +238,7 @@ LogicalResult GemmEmitter::multiply() {
 LogicalResult GemmEmitter::handOver(
     llvm::function_ref<LogicalResult(Value slab, Value firstRow)> take) {
   OpBuilder &b = kernel.builder;
-  int64_t rows = tiles.handedRows(problem), perStep = unit->rowsPerStep();
+  int64_t rows = tiles.handedRows(problem), perStep = tiles.unitOf(problem).m;
   kernel.barrier();
   Value slab = sharedView(
       kernel, shared, 0, {tiles.warpsM * tiles.warpsN, rows, tiles.warpN() + 8},
@@ -293,17 +263,11 @@ LogicalResult GemmEmitter::handOver(
 LogicalResult
 GemmEmitter::forRounds(int64_t count,
                        llvm::function_ref<LogicalResult(Value)> body) {
-  OpBuilder &b = kernel.builder;
-  if (count == 1)
-    return body(math().constant(0));
-  auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
-                                 math().constant(count), math().constant(1));
-  loop->setAttr(kUnrollAttr,
-                b.getI64IntegerAttr(powerOfTwoIn(count, kRoundsTogether)));
-  kernel.named(loop.getInductionVar(), "round");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  return body(loop.getInductionVar());
+  LogicalResult result = success();
+  unrolled(
+      kernel, count, "round", [&](Value round) { result = body(round); },
+      powerOfTwoIn(count, kRoundsTogether));
+  return result;
 }
 
 LogicalResult
@@ -316,12 +280,10 @@ GemmEmitter::forItems(int64_t count,
       Value item = math().add(math().mul(round, kLanes), lane);
       return body(named(math(), item, "item"));
     });
-  auto loop = scf::ForOp::create(b, kernel.loc, lane, math().constant(count),
-                                 math().constant(kLanes));
-  kernel.named(loop.getInductionVar(), "item");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  return body(loop.getInductionVar());
+  LogicalResult result = success();
+  math().loop(lane, math().constant(count), kLanes,
+              [&](Value item) { result = body(kernel.named(item, "item")); });
+  return result;
 }
 
 int64_t GemmEmitter::lanesRead() const {
@@ -360,15 +322,15 @@ LogicalResult GemmEmitter::forPlaces(
   };
   if (across == perRow)
     return forRows(nearest);
-  auto loop =
-      scf::ForOp::create(b, kernel.loc, math().constant(0),
-                         math().constant(perRow / across), math().constant(1));
-  loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
-  kernel.named(loop.getInductionVar(), "run");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  Value begin = math().mul(loop.getInductionVar(), across * lanes);
-  return forRows(math().add(begin, nearest));
+  LogicalResult result = success();
+  unrolled(
+      kernel, perRow / across, "run",
+      [&](Value run) {
+        Value begin = math().mul(run, across * lanes);
+        result = forRows(math().add(begin, nearest));
+      },
+      /*factor=*/1);
+  return result;
 }
 
 Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {

@@ -73,9 +73,6 @@ public:
 // Problems
 //===----------------------------------------------------------------------===//
 
-/// Compute unit: 16-bit or tf32 tensor cores, or f32 fused multiply-adds.
-enum class GemmUnitKind { Mma16, MmaTf32, Fma };
-
 /// A kernel result that sums an operand over k, for `extent` rows from `begin`
 /// on (the bias gradient).
 struct GemmOperandSum {
@@ -96,7 +93,8 @@ struct FusedGemm {
   llvm::SmallVector<int64_t> batchShape;
   int64_t batches = 1, m = 0, n = 0, k = 0;
   std::unique_ptr<GemmOperand> lhs, rhs;
-  GemmUnitKind unit = GemmUnitKind::Fma;
+  /// mma.sync, which tiles may replace by wgmma, or fma.
+  const MatrixUnit *unit = nullptr;
   /// Element type of tiles in shared memory.
   mlir::Type tileType;
   /// Whether columns are the last dimension of the anchor's result.
@@ -229,6 +227,7 @@ struct GemmTiles {
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }
   int64_t warpN() const { return n / warpsN; }
+  const MatrixUnit &unitOf(const FusedGemm &problem) const;
   /// Shape of the shared-memory tile of `rows` rows of an operand per stage,
   /// padded or swizzled to avoid bank conflicts, and its layout.
   llvm::SmallVector<int64_t> shapeOf(const FusedGemm &problem,
@@ -323,20 +322,12 @@ public:
   /// [rows][warpN + padding], from row `row` on.
   virtual void deposit(mlir::Value step, mlir::Value slab, mlir::Value warp,
                        mlir::Value row) = 0;
-  /// Rows of the slab per step.
-  virtual int64_t rowsPerStep() const = 0;
   /// Maps a row index over all steps to the row of the warp's tile.
   virtual mlir::Value rowOf(mlir::Value row) = 0;
 };
 
-std::unique_ptr<GemmUnit> makeMmaUnit(GpuKernel &kernel, const GemmTiles &tiles,
-                                      cuda::FragmentType type);
-std::unique_ptr<GemmUnit> makeWarpgroupUnit(GpuKernel &kernel,
-                                            const GemmTiles &tiles,
-                                            cuda::FragmentType type);
-std::unique_ptr<GemmUnit> makeFmaUnit(GpuKernel &kernel,
-                                      const FusedGemm &problem,
-                                      const GemmTiles &tiles);
+std::unique_ptr<GemmUnit> makeUnit(GpuKernel &kernel, const FusedGemm &problem,
+                                   const GemmTiles &tiles);
 
 } // namespace mpc::cuda
 

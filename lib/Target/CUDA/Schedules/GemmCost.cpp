@@ -62,13 +62,11 @@ static constexpr int64_t kFewMemories = 4;
 /// Returns the registers for accumulators and one step's fragments.
 static int64_t registersOfSums(const FusedGemm &problem,
                                const GemmTiles &tiles) {
-  int64_t sums = tiles.warpM() * tiles.warpN() / 32;
-  if (tiles.warpgroups)
-    return sums + kDescriptors;
-  int64_t fragments = problem.unit == GemmUnitKind::Fma
-                          ? tiles.warpM() + tiles.warpN() / 2
-                          : tiles.warpM() / 4 + tiles.warpN() / 4;
-  return sums + fragments;
+  const MatrixUnit &unit = tiles.unitOf(problem);
+  return tiles.warpM() * tiles.warpN() / 32 +
+         tiles.warpM() / unit.m * unit.leftWords +
+         tiles.warpN() / unit.n * unit.rightWords +
+         (unit.isWgmma() ? kDescriptors : 0);
 }
 
 int64_t GemmCost::registers(const GemmTiles &tiles) const {
@@ -107,24 +105,6 @@ int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
   return std::min(
       {std::max(share - MultiprocessorModel::kReservedShared, kPipelineBytes),
        target.sharedBytesPerBlock(), kMostPipelineBytes});
-}
-
-/// Returns the operations per cycle of a multiprocessor.
-static double flopsPerCycle(const FusedGemm &problem, const GemmTiles &tiles,
-                            const MultiprocessorModel &machine) {
-  switch (problem.unit) {
-  case GemmUnitKind::Mma16: {
-    auto type =
-        problem.tileType.isF16() ? MathType::Float16 : MathType::BFloat16;
-    return tiles.warpgroups ? machine.warpgroupFlops(type)
-                            : machine.mmaFlops(type);
-  }
-  case GemmUnitKind::MmaTf32:
-    return machine.mmaFlops(MathType::TensorFloat32);
-  case GemmUnitKind::Fma:
-    break;
-  }
-  return machine.floatFlops();
 }
 
 /// Returns the thread instructions to load a tile of `rows` rows of an operand.
@@ -168,19 +148,20 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double bytes = double(bytesPerElement(problem.tileType));
   double edges =
       double(tiles.k) * double((problem.rows ? 0 : tiles.m) + tiles.n) * bytes;
-  // A warpgroup reads the right-hand side once.
-  int64_t readers = tiles.warpgroups ? tiles.warpsM / 4 : tiles.warpsM;
+  const MatrixUnit &unit = tiles.unitOf(problem);
+  // The warps of an instruction read the right-hand side once.
+  int64_t readers = tiles.warpsM / unit.warps();
   double read = double(tiles.k) * bytes *
                 double(tiles.m * tiles.warpsN + tiles.n * readers);
   double multiply =
-      2 * double(tiles.k) * area / flopsPerCycle(problem, tiles, machine);
+      2 * double(tiles.k) * area / (machine.*unit.flops)(unit.type);
   double left =
       problem.rows ? 0 : instructionsFor(problem, tiles, *problem.lhs, tiles.m);
   double issue =
       (left + instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
       (32 * MultiprocessorModel::kIssue);
   // Fused multiply-adds compete for issue slots; tensor cores do not.
-  if (problem.unit == GemmUnitKind::Fma)
+  if (unit.isFma())
     issue += multiply;
   double units = std::max(
       {multiply, issue, (read + edges) / MultiprocessorModel::kSharedBytes});

@@ -77,12 +77,7 @@ void GemmOperandSums::byThreads(int64_t count,
                                                           takesPart)
                           : takesPart;
   }
-  if (!condition)
-    return body(thread);
-  auto branch = scf::IfOp::create(b, kernel.loc, condition);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  body(thread);
+  kernel.within(condition, [&] { body(thread); });
 }
 
 void GemmOperandSums::byRows(llvm::function_ref<void(Value)> body) {
@@ -111,10 +106,7 @@ void GemmOperandSums::prepare(Value rowBegin, Value columnBegin) {
         named(math(), math().less(problem.sumsLeft ? columnBegin : rowBegin, 1),
               "isSumming");
   sums = kernel.local({shares.lanes}, b.getF32Type(), "operandSums");
-  Value zero = arith::ConstantOp::create(b, kernel.loc, b.getF32FloatAttr(0));
-  unrolled(kernel, shares.lanes, "e", [&](Value e) {
-    memref::StoreOp::create(b, kernel.loc, zero, sums, e);
-  });
+  WarpMma(kernel, *problem.unit).fill(sums, 0);
 }
 
 void GemmOperandSums::accumulate(const WarpOperand &lhs,
@@ -215,14 +207,11 @@ void GemmOperandSums::store(Value sum, Value row) {
     // As unsigned, rows before the range exceed the extent.
     if (result.begin != 0)
       at = math().sub(at, math().constant(result.begin));
-    OpBuilder::InsertionGuard guard(b);
-    if (result.extent != rows || rows % shares.rows != 0) {
-      auto branch =
-          scf::IfOp::create(b, kernel.loc, math().less(at, result.extent));
-      b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    }
+    bool mayExceed = result.extent != rows || rows % shares.rows != 0;
     Type type = cast<MemRefType>(memory.getType()).getElementType();
-    emitter.store(emitter.round(sum, type), memory, at, 1);
+    kernel.within(mayExceed ? math().less(at, result.extent) : Value(), [&] {
+      emitter.store(emitter.round(sum, type), memory, at, 1);
+    });
   }
 }
 

@@ -96,16 +96,9 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
                  math().rem(thread, perLine));
     Value number =
         named(math(), math().add(math().mul(c, threads), thread), "chunk");
-    auto both = [&] {
-      one(math().div(number, perLine), math().rem(number, perLine));
-    };
-    if (chunks % threads == 0)
-      return both();
-    auto inRange = scf::IfOp::create(kernel.builder, kernel.loc,
-                                     math().less(number, chunks));
-    OpBuilder::InsertionGuard guard(kernel.builder);
-    kernel.builder.setInsertionPoint(inRange.thenBlock()->getTerminator());
-    both();
+    kernel.within(
+        chunks % threads ? math().less(number, chunks) : Value(),
+        [&] { one(math().div(number, perLine), math().rem(number, perLine)); });
   });
   return result;
 }
@@ -171,29 +164,16 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
     return success();
   }
 
+  LogicalResult result = success();
   Type type = lanesOf(problem.tileType, chunk);
-  Value value;
-  if (place.inside) {
-    auto branch =
-        scf::IfOp::create(b, loc, TypeRange{type}, place.inside,
-                          /*addThenBlock=*/true, /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
+  put(kernel.orElse(place.inside, type, [&]() -> Value {
     FailureOr<Value> element = read(place);
-    if (failed(element))
-      return failure();
-    scf::YieldOp::create(b, loc, *element);
-    b.setInsertionPointToEnd(branch.elseBlock());
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    scf::YieldOp::create(b, loc, zero);
-    value = branch.getResult(0);
-  } else {
-    FailureOr<Value> element = read(place);
-    if (failed(element))
-      return failure();
-    value = *element;
-  }
-  return put(value);
+    if (succeeded(element))
+      return *element;
+    result = failure();
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  }));
+  return result;
 }
 
 void TileLoader::copyAsync(const OperandLocation &place, ValueRange to) {

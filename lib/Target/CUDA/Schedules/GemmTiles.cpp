@@ -19,7 +19,6 @@ using namespace mpc::cuda;
 /// Shared memory for staging the epilogue, even if the pipeline needs less, in
 /// bytes.
 static constexpr int64_t kHandedBytes = 24 * 1024;
-static constexpr int64_t kMostStages = 4, kMostStagesOfGroups = 6;
 /// Minimum steps per block with split-K.
 static constexpr int64_t kStepsOfSplit = 8;
 
@@ -27,22 +26,10 @@ static int64_t tileBytes(const FusedGemm &problem) {
   return problem.tileType.getIntOrFloatBitWidth() / 8;
 }
 
-/// Returns the pitch of a tile of `rows` by `depth`, in elements.
-static int64_t pitch(const FusedGemm &problem, const GemmOperand &operand,
-                     int64_t rows, int64_t depth) {
-  // ldmatrix reads eight rows without bank conflicts if the pitch is an odd
-  // multiple of 16 bytes. tf32 fragments are read element by element, by four
-  // (k) times eight lanes.
-  int64_t line = operand.alongDepth ? depth : rows;
-  switch (problem.unit) {
-  case GemmUnitKind::Mma16:
-    return line + 8;
-  case GemmUnitKind::MmaTf32:
-    return line + (operand.alongDepth ? 4 : 8);
-  case GemmUnitKind::Fma:
-    return line + 4;
-  }
-  return line;
+const MatrixUnit &GemmTiles::unitOf(const FusedGemm &problem) const {
+  return warpgroups
+             ? *findMatrixUnit(MatrixInstruction::Wgmma, problem.tileType)
+             : *problem.unit;
 }
 
 SmallVector<int64_t> GemmTiles::shapeOf(const FusedGemm &problem,
@@ -54,7 +41,9 @@ SmallVector<int64_t> GemmTiles::shapeOf(const FusedGemm &problem,
     return {rows / TileLayout::kLine, lines, TileLayout::kLine};
   if (places.isPermuted)
     return {lines, TileLayout::kLine};
-  return {lines, pitch(problem, operand, rows, k)};
+  if (operand.alongDepth)
+    return {lines, k + 16 / tileBytes(problem)};
+  return {lines, rows + problem.unit->paddingAcross / tileBytes(problem)};
 }
 
 static int64_t operandBytes(const FusedGemm &problem, const GemmTiles &tiles,
@@ -82,7 +71,7 @@ int64_t GemmTiles::pipelineBytes(const FusedGemm &problem) const {
 }
 
 int64_t GemmTiles::handedRows(const FusedGemm &problem) const {
-  int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
+  int64_t rowsPerStep = problem.unit->m;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
   int64_t line = warpsM * warpsN * (warpN() + 8) * 4;
   // A divisor of the number of steps.
@@ -122,84 +111,45 @@ int64_t GemmTiles::scratchBytes(const FusedGemm &problem) const {
 // Tile selection
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct Candidate {
-  int64_t m, n, warpsM, warpsN;
-};
-} // namespace
-
-static constexpr Candidate kMmaCandidates[] = {
-    {256, 192, 4, 3}, {192, 192, 2, 4}, {128, 256, 2, 4}, {256, 128, 4, 2},
-    {192, 128, 4, 2}, {128, 192, 2, 4}, {128, 128, 2, 2}, {256, 64, 4, 1},
-    {128, 64, 2, 2},  {256, 32, 4, 1},  {128, 32, 4, 1},  {64, 128, 2, 2},
-    {64, 64, 2, 2},   {64, 32, 2, 2},   {32, 64, 2, 2},   {32, 32, 2, 2},
-    {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
-};
-
-/// Tiles of warpgroups (wgmma), with k = 64; an instruction has at most 256
-/// columns.
-static constexpr std::pair<int64_t, int64_t> kWarpgroupCandidates[] = {
-    {256, 192}, {192, 256}, {128, 256}, {256, 128}, {128, 192}, {192, 128},
-    {128, 128}, {64, 256},  {256, 64},  {64, 128},  {128, 64},  {64, 64},
-};
-
-/// Warp tiles of at least 16 x 32, for any operand layout.
-static constexpr Candidate kFmaCandidates[] = {
-    {128, 128, 4, 2}, {128, 64, 4, 1}, {64, 128, 2, 2},
-    {64, 64, 2, 2},   {32, 64, 1, 2},  {64, 32, 4, 1},
-    {32, 32, 2, 1},   {16, 64, 1, 2},  {16, 32, 1, 1},
-};
-
 /// Returns depths of tiles: enough work per barrier, but at most k.
-static SmallVector<int64_t> depthsOf(const FusedGemm &problem) {
-  if (problem.unit == GemmUnitKind::Fma)
-    return {16};
+static SmallVector<int64_t> depthsOf(const FusedGemm &problem,
+                                     const MatrixUnit &unit) {
+  if (unit.isFma() || unit.isWgmma())
+    return {4 * unit.k};
   int64_t most = std::max<int64_t>(llvm::PowerOf2Ceil(problem.k), 16);
   SmallVector<int64_t> depths;
   for (int64_t depth : {64, 32}) {
-    depth = std::min(depth, most);
-    if (problem.unit == GemmUnitKind::MmaTf32)
-      depth /= 2;
+    depth = std::min(depth, most) * unit.k / 16;
+    depth = std::min(depth, std::max(most, unit.k));
     if (!llvm::is_contained(depths, depth))
       depths.push_back(depth);
   }
   return depths;
 }
 
-/// Returns true if wgmma supports the problem.
-static bool suitsWarpgroups(const FusedGemm &problem,
-                            const CudaTarget &target) {
-  return target.hasWarpgroups() && problem.unit == GemmUnitKind::Mma16 &&
-         problem.k >= TileLayout::kLine;
-}
-
 /// Returns tile shapes, without stages.
 static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
                                         const CudaTarget &target) {
   std::vector<GemmTiles> shapes;
-  if (suitsWarpgroups(problem, target))
-    for (auto [m, n] : kWarpgroupCandidates) {
-      GemmTiles tiles;
-      tiles.m = m;
-      tiles.n = n;
-      tiles.k = TileLayout::kLine;
-      tiles.warpsM = m / 16;
-      tiles.warpgroups = true;
-      shapes.push_back(tiles);
-    }
-  ArrayRef<Candidate> others(kMmaCandidates);
-  if (problem.unit == GemmUnitKind::Fma)
-    others = kFmaCandidates;
-  for (const Candidate &shape : others)
-    for (int64_t depth : depthsOf(problem)) {
-      GemmTiles tiles;
-      tiles.m = shape.m;
-      tiles.n = shape.n;
-      tiles.k = depth;
-      tiles.warpsM = shape.warpsM;
-      tiles.warpsN = shape.warpsN;
-      shapes.push_back(tiles);
-    }
+  const MatrixUnit *wgmma =
+      target.hasWarpgroups() && problem.k >= TileLayout::kLine
+          ? findMatrixUnit(MatrixInstruction::Wgmma, problem.tileType)
+          : nullptr;
+  for (const MatrixUnit *unit : {wgmma, problem.unit}) {
+    if (!unit)
+      continue;
+    for (const BlockTile &shape : unit->tiles)
+      for (int64_t depth : depthsOf(problem, *unit)) {
+        GemmTiles tiles;
+        tiles.m = shape.m;
+        tiles.n = shape.n;
+        tiles.k = depth;
+        tiles.warpsM = shape.warpsM;
+        tiles.warpsN = shape.warpsN;
+        tiles.warpgroups = unit->isWgmma();
+        shapes.push_back(tiles);
+      }
+  }
   return shapes;
 }
 
@@ -216,9 +166,8 @@ std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
     if (!GemmOperandSums::fits(problem, tiles))
       continue;
     // Two stages overlap copies with computation; more hide memory latency.
-    int64_t most = std::min<int64_t>(!async             ? 2
-                                     : tiles.warpgroups ? kMostStagesOfGroups
-                                                        : kMostStages,
+    const MatrixUnit &unit = tiles.unitOf(problem);
+    int64_t most = std::min<int64_t>(async ? unit.stages : 2,
                                      llvm::divideCeil(problem.k, tiles.k));
     tiles.stages = std::min<int64_t>(most, 2);
     if (tiles.sharedBytes(problem) > target.sharedBytesPerBlock() ||
@@ -233,8 +182,8 @@ std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
       tiles = more;
     }
     // Prefer a smaller depth if a deeper tile leaves too few stages.
-    if (!tiles.warpgroups && tiles.stages < std::min<int64_t>(most, 3) &&
-        tiles.k != depthsOf(problem).back())
+    if (tiles.stages < std::min<int64_t>(most, 3) &&
+        tiles.k != depthsOf(problem, unit).back())
       continue;
     result.push_back(tiles);
   }

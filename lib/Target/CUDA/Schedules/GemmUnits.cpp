@@ -20,14 +20,36 @@ namespace {
 // Tensor cores
 //===----------------------------------------------------------------------===//
 
-/// Accumulators in the lane layout of mma.sync.
-class MatrixUnit : public GemmUnit {
+/// mma.sync of each warp separately, or wgmma of four warps from shared memory,
+/// asynchronous.
+class TensorCoreUnit : public GemmUnit {
 public:
-  MatrixUnit(GpuKernel &kernel, const GemmTiles &tiles, cuda::FragmentType type)
-      : kernel(kernel), tiles(tiles), mma(kernel, type) {}
+  TensorCoreUnit(GpuKernel &kernel, const GemmTiles &tiles,
+                 const MatrixUnit &unit)
+      : kernel(kernel), tiles(tiles), unit(unit), mma(kernel, unit) {}
 
   void prepare() override {
     sums = mma.sums(tiles.warpM() / 16, tiles.warpN() / 8, "sums");
+    if (unit.isWgmma())
+      return;
+    left = mma.leftFragments(tiles.warpM() / 16, "a");
+    right = mma.rightFragments(tiles.warpN() / 8, "b");
+    mma.fill(sums, 0);
+  }
+
+  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
+                  Value step) override {
+    if (unit.isWgmma())
+      accumulateAsync(lhs, rhs, step);
+    else
+      mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
+  }
+
+  void settle(int64_t pending) override {
+    OpBuilder &b = kernel.builder;
+    if (unit.isWgmma())
+      cuda::WarpgroupWaitOp::create(b, kernel.loc,
+                                    b.getI64IntegerAttr(pending));
   }
 
   void deposit(Value step, Value slab, Value warp, Value row) override {
@@ -54,72 +76,30 @@ public:
     });
   }
 
-  int64_t rowsPerStep() const override { return 16; }
   Value rowOf(Value row) override { return row; }
 
-protected:
-  GpuKernel &kernel;
-  GemmTiles tiles;
-  WarpMma mma;
-  Value sums;
-};
-
-/// mma.sync: each warp separately.
-class MmaUnit : public MatrixUnit {
-public:
-  using MatrixUnit::MatrixUnit;
-
-  void prepare() override {
-    MatrixUnit::prepare();
-    left = mma.leftFragments(tiles.warpM() / 16, "a");
-    right = mma.rightFragments(tiles.warpN() / 8, "b");
-    mma.fill(sums, 0);
-  }
-
-  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
-                  Value) override {
-    mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
-  }
-
 private:
-  Value left, right;
-};
-
-/// wgmma: four warps, from shared memory, asynchronous.
-class WarpgroupUnit : public MatrixUnit {
-public:
-  WarpgroupUnit(GpuKernel &kernel, const GemmTiles &tiles,
-                cuda::FragmentType type)
-      : MatrixUnit(kernel, tiles, type), type(type) {}
-
-  void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
-                  Value step) override {
+  void accumulateAsync(const WarpOperand &lhs, const WarpOperand &rhs,
+                       Value step) {
     OpBuilder &b = kernel.builder;
     IndexMath math{b, kernel.loc};
     Value zero = math.constant(0);
+    int64_t rows = unit.m * unit.warps();
     Value row =
-        named(math, math.mul(math.div(lhs.row, kRows), kRows), "groupRow");
+        named(math, math.mul(math.div(lhs.row, rows), rows), "groupRow");
     cuda::WarpgroupFenceOp::create(b, kernel.loc);
     unrolled(kernel, tiles.k / mma.depth(), "part", [&](Value part) {
       Value k = named(math, math.mul(part, mma.depth()), "k");
       // The first wgmma overwrites the accumulators.
       Value kept = b.createOrFold<arith::CmpIOp>(
           kernel.loc, arith::CmpIPredicate::ne, math.add(step, part), zero);
-      cuda::WarpgroupMmaOp::create(b, kernel.loc, slotOf(kernel, sums, zero),
-                                   lhs.tile, unpermuted(lhs, row, k), rhs.tile,
-                                   unpermuted(rhs, rhs.row, k), kept,
-                                   !lhs.alongDepth, !rhs.alongDepth, type);
+      cuda::WarpgroupMmaOp::create(
+          b, kernel.loc, slotOf(kernel, sums, zero), lhs.tile,
+          unpermuted(lhs, row, k), rhs.tile, unpermuted(rhs, rhs.row, k), kept,
+          !lhs.alongDepth, !rhs.alongDepth, unit.elementType(b.getContext()));
     });
     cuda::WarpgroupCommitOp::create(b, kernel.loc);
   }
-
-  void settle(int64_t pending) override {
-    OpBuilder &b = kernel.builder;
-    cuda::WarpgroupWaitOp::create(b, kernel.loc, b.getI64IntegerAttr(pending));
-  }
-
-private:
-  static constexpr int64_t kRows = 64;
 
   /// The instruction applies the swizzle itself.
   SmallVector<Value> unpermuted(WarpOperand operand, Value row, Value k) {
@@ -127,7 +107,11 @@ private:
     return operand.at({kernel.builder, kernel.loc}, row, k);
   }
 
-  cuda::FragmentType type;
+  GpuKernel &kernel;
+  GemmTiles tiles;
+  const MatrixUnit &unit;
+  WarpMma mma;
+  Value sums, left, right;
 };
 
 //===----------------------------------------------------------------------===//
@@ -143,17 +127,11 @@ public:
         rhsAlongDepth(problem.rhs->alongDepth) {}
 
   void prepare() override {
-    OpBuilder &b = kernel.builder;
-    Type f32 = b.getF32Type();
+    Type f32 = kernel.builder.getF32Type();
     sums = kernel.local({rows(), columns()}, f32, "sums");
     left = kernel.local({rows(), 4}, f32, "a");
     right = kernel.local({columns(), 4}, f32, "b");
-    Value zero = arith::ConstantOp::create(b, kernel.loc, b.getF32FloatAttr(0));
-    unrolled(kernel, rows(), "i", [&](Value i) {
-      unrolled(kernel, columns(), "j", [&](Value j) {
-        memref::StoreOp::create(b, kernel.loc, zero, sums, ValueRange{i, j});
-      });
-    });
+    WarpMma(kernel, fmaUnit()).fill(sums, 0);
   }
 
   void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
@@ -192,7 +170,6 @@ public:
     });
   }
 
-  int64_t rowsPerStep() const override { return 4; }
   Value rowOf(Value row) override {
     return place(math().rem(row, 4), 4, math().div(row, 4), lhsAlongDepth);
   }
@@ -213,48 +190,36 @@ private:
   /// `lanes` lanes in that direction. Groups of four are contiguous if they are
   /// read as vectors.
   Value place(Value lane, int64_t lanes, Value i, bool alongDepth) {
-    if (alongDepth)
-      return math().add(lane, math().mul(i, lanes));
-    Value group = math().mul(math().div(i, 4), 4 * lanes);
-    return math().add(math().add(group, math().mul(lane, 4)), math().rem(i, 4));
+    int64_t rows = lanes == 4 ? tiles.warpM() : tiles.warpN();
+    Layout ofLanes = {{lanes, alongDepth ? 1 : 4}};
+    Layout tile = Layout{{rows, 1}}.divide(ofLanes);
+    return math().add(tile.take(1)(math(), lane), tile.drop(1)(math(), i));
   }
 
+  /// Loads `count` rows at four positions along k, as vectors in the contiguous
+  /// direction.
   void read(Value to, const WarpOperand &from, int64_t count, Value lane,
             int64_t lanes, Value k) {
     OpBuilder &b = kernel.builder;
-    auto type = VectorType::get({4}, b.getF32Type());
-    auto spread = [&](Value vector, llvm::function_ref<Value(int64_t)> row,
-                      llvm::function_ref<Value(int64_t)> step) {
+    bool along = from.alongDepth;
+    auto load = [&](Value row, Value s) {
+      Value at = math().add(from.row, place(lane, lanes, row, along));
+      Value vector = vector::LoadOp::create(
+          b, kernel.loc, VectorType::get({4}, b.getF32Type()), from.tile,
+          from.at(math(), at, math().add(k, s)));
       for (int64_t e = 0; e < 4; ++e) {
         Value element = vector::ExtractOp::create(b, kernel.loc, vector, e);
         memref::StoreOp::create(b, kernel.loc, element, to,
-                                ValueRange{row(e), step(e)});
+                                along ? ValueRange{row, math().constant(e)}
+                                      : ValueRange{math().add(row, e), s});
       }
     };
-    if (from.alongDepth) {
-      unrolled(kernel, count, "i", [&](Value i) {
-        SmallVector<Value> at(from.leading);
-        at.append({math().add(from.row, place(lane, lanes, i, true)), k});
-        Value vector =
-            vector::LoadOp::create(b, kernel.loc, type, from.tile, at);
-        spread(
-            vector, [&](int64_t) { return i; },
-            [&](int64_t e) { return math().constant(e); });
-      });
-      return;
-    }
+    if (along)
+      return unrolled(kernel, count, "i",
+                      [&](Value i) { load(i, math().constant(0)); });
     unrolled(kernel, 4, "s", [&](Value s) {
-      unrolled(kernel, count / 4, "i", [&](Value i) {
-        SmallVector<Value> at(from.leading);
-        Value first = math().mul(i, 4);
-        at.append({math().add(k, s),
-                   math().add(from.row, place(lane, lanes, first, false))});
-        Value vector =
-            vector::LoadOp::create(b, kernel.loc, type, from.tile, at);
-        spread(
-            vector, [&](int64_t e) { return math().add(first, e); },
-            [&](int64_t) { return s; });
-      });
+      unrolled(kernel, count / 4, "i",
+               [&](Value i) { load(math().mul(i, 4), s); });
     });
   }
 
@@ -266,20 +231,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<GemmUnit> cuda::makeMmaUnit(GpuKernel &kernel,
-                                            const GemmTiles &tiles,
-                                            cuda::FragmentType type) {
-  return std::make_unique<MmaUnit>(kernel, tiles, type);
-}
-
-std::unique_ptr<GemmUnit> cuda::makeWarpgroupUnit(GpuKernel &kernel,
-                                                  const GemmTiles &tiles,
-                                                  cuda::FragmentType type) {
-  return std::make_unique<WarpgroupUnit>(kernel, tiles, type);
-}
-
-std::unique_ptr<GemmUnit> cuda::makeFmaUnit(GpuKernel &kernel,
-                                            const FusedGemm &problem,
-                                            const GemmTiles &tiles) {
-  return std::make_unique<FmaUnit>(kernel, problem, tiles);
+std::unique_ptr<GemmUnit> cuda::makeUnit(GpuKernel &kernel,
+                                         const FusedGemm &problem,
+                                         const GemmTiles &tiles) {
+  const MatrixUnit &unit = tiles.unitOf(problem);
+  if (unit.isFma())
+    return std::make_unique<FmaUnit>(kernel, problem, tiles);
+  return std::make_unique<TensorCoreUnit>(kernel, tiles, unit);
 }

@@ -13,12 +13,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-cuda::FragmentType cuda::fragmentTypeOf(Type element) {
-  if (element.isF32())
-    return FragmentType::tf32;
-  return element.isF16() ? FragmentType::f16 : FragmentType::bf16;
-}
-
 //===----------------------------------------------------------------------===//
 // Loops, private arrays, shared memory
 //===----------------------------------------------------------------------===//
@@ -32,13 +26,15 @@ Value cuda::named(const IndexMath &math, Value value, StringRef name) {
 }
 
 void cuda::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
-                    llvm::function_ref<void(Value)> body) {
+                    llvm::function_ref<void(Value)> body, int64_t factor) {
   IndexMath math{kernel.builder, kernel.loc};
   if (count == 1)
     return body(math.constant(0));
   auto loop = scf::ForOp::create(kernel.builder, kernel.loc, math.constant(0),
                                  math.constant(count), math.constant(1));
-  loop->setAttr(kUnrollAttr, kernel.builder.getUnitAttr());
+  OpBuilder &b = kernel.builder;
+  loop->setAttr(kUnrollAttr, factor ? Attribute(b.getI64IntegerAttr(factor))
+                                    : Attribute(b.getUnitAttr()));
   kernel.named(loop.getInductionVar(), name);
   OpBuilder::InsertionGuard guard(kernel.builder);
   kernel.builder.setInsertionPoint(loop.getBody()->getTerminator());
@@ -46,40 +42,30 @@ void cuda::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
 }
 
 Value cuda::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
-  auto type = cast<MemRefType>(array.getType());
-  OpBuilder &b = kernel.builder;
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-  SmallVector<int64_t> shape;
-  for (int64_t i = 0; i < type.getRank(); ++i) {
-    bool chosen = i < static_cast<int64_t>(indices.size());
-    offsets.push_back(chosen ? getAsOpFoldResult(indices[i])
-                             : OpFoldResult(b.getIndexAttr(0)));
-    sizes.push_back(b.getIndexAttr(chosen ? 1 : type.getDimSize(i)));
-    strides.push_back(b.getIndexAttr(1));
-    if (!chosen)
-      shape.push_back(type.getDimSize(i));
-  }
-  MemRefType slot = memref::SubViewOp::inferRankReducedResultType(
-      shape, type, offsets, sizes, strides);
-  return memref::SubViewOp::create(b, kernel.loc, slot, array, offsets, sizes,
-                                   strides);
+  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
+  SmallVector<Value> at(indices);
+  IndexMath math{kernel.builder, kernel.loc};
+  at.append(shape.size() - at.size(), math.constant(0));
+  return partFrom(kernel, array, at, shape.drop_front(indices.size()), "");
 }
 
 Value cuda::partFrom(GpuKernel &kernel, Value memory, ValueRange at,
                      ArrayRef<int64_t> extents, StringRef name) {
   OpBuilder &b = kernel.builder;
   auto type = cast<MemRefType>(memory.getType());
-  SmallVector<OpFoldResult> offsets,
-      sizes(at.size() - extents.size(), b.getIndexAttr(1)),
-      strides(at.size(), b.getIndexAttr(1));
-  for (Value index : at)
-    offsets.push_back(getAsOpFoldResult(index));
+  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(at),
+                            sizes(at.size() - extents.size(),
+                                  b.getIndexAttr(1)),
+                            strides(at.size(), b.getIndexAttr(1));
   for (int64_t extent : extents)
     sizes.push_back(b.getIndexAttr(extent));
   MemRefType part = memref::SubViewOp::inferRankReducedResultType(
       extents, type, offsets, sizes, strides);
-  return memref::SubViewOp::create(b, NameLoc::get(b.getStringAttr(name)), part,
-                                   memory, offsets, sizes, strides);
+  Location loc = kernel.loc;
+  if (!name.empty())
+    loc = NameLoc::get(b.getStringAttr(name));
+  return memref::SubViewOp::create(b, loc, part, memory, offsets, sizes,
+                                   strides);
 }
 
 static gpu::AddressSpaceAttr workgroupSpace(MLIRContext *context) {
@@ -114,8 +100,7 @@ SmallVector<Value> TileLayout::at(const IndexMath &math, ValueRange leading,
     position = math.rem(position, kLine);
   }
   if (isPermuted)
-    position = math.exclusiveOr(
-        position, math.mul(math.rem(line, kLine / kPiece), kPiece));
+    position = kSwizzle(math, line, position);
   place.append({line, position});
   return place;
 }
@@ -128,10 +113,13 @@ Value WarpMma::lane() {
   return gpu::LaneIdOp::create(kernel.builder, kernel.loc, IntegerAttr());
 }
 
-Value WarpMma::group() { return named(math(), math().div(lane(), 4), "group"); }
+Value WarpMma::group() {
+  return named(math(), MatrixUnit::sums().row.take(2)(math(), lane()), "group");
+}
 
 Value WarpMma::pair() {
-  return named(math(), math().mul(math().rem(lane(), 4), 2), "pair");
+  return named(math(), MatrixUnit::sums().column.take(2)(math(), lane()),
+               "pair");
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,101 +162,86 @@ void WarpMma::fill(Value array, float value) {
   visit(visit);
 }
 
-/// Loads word `word` of fragment `block` from an f32 tile, rounded to tf32.
-void WarpMma::loadWord(Value fragments, Value block, int64_t word,
-                       const WarpOperand &from, Value row, Value k) {
+Value WarpMma::loadWord(const WarpOperand &from, Value row, Value k) {
   OpBuilder &b = kernel.builder;
-  SmallVector<Value> at(from.leading);
-  if (from.alongDepth)
-    at.append({row, k});
-  else
-    at.append({k, row});
-  Value element = memref::LoadOp::create(b, kernel.loc, from.tile, at);
-  Value rounded = cuda::CallOp::create(b, kernel.loc, b.getI32Type(),
-                                       b.getStringAttr("toTf32"), element);
-  memref::StoreOp::create(b, kernel.loc, rounded, fragments,
-                          {block, math().constant(word)});
+  SmallVector<Value> elements;
+  for (int64_t e = 0; e < unit.perWord(); ++e)
+    elements.push_back(memref::LoadOp::create(
+        b, kernel.loc, from.tile, from.at(math(), row, math().add(k, e))));
+  return cuda::CallOp::create(b, kernel.loc, b.getI32Type(),
+                              b.getStringAttr(unit.pack), elements);
 }
 
-Value WarpMma::matrixFrom(const WarpOperand &from, Value k, Value low,
-                          Value high, int64_t rows, StringRef name) {
-  constexpr int64_t kMatrixRow = 8;
+void WarpMma::loadElements(Value fragments, const WarpOperand &from, Value k,
+                           const FragmentLayout &layout, int64_t rows) {
+  ArrayRef<int64_t> shape = cast<MemRefType>(fragments.getType()).getShape();
+  Value l = lane(), laneRow = layout.row.take(2)(math(), l),
+        laneK = layout.column.take(2)(math(), l);
+  Layout wordRow = layout.row.drop(3), wordK = layout.column.drop(3);
+  unrolled(kernel, shape[0], rows == 8 ? "j" : "i", [&](Value i) {
+    Value row = math().add(math().add(from.row, math().mul(i, rows)), laneRow);
+    for (int64_t word = 0; word < shape[1]; ++word) {
+      Value loaded = loadWord(from, math().add(row, wordRow(word)),
+                              math().add(math().add(k, laneK), wordK(word)));
+      memref::StoreOp::create(kernel.builder, kernel.loc, loaded, fragments,
+                              {i, math().constant(word)});
+    }
+  });
+}
+
+Value WarpMma::matrixFrom(const WarpOperand &from, Value k,
+                          const FragmentLayout &layout, int64_t words,
+                          int64_t rows, StringRef name) {
+  // Eight lanes address the lines of the matrix of a word: the elements that
+  // lanes 4 i or, transposed, lanes i / 2 receive first.
+  int64_t each = unit.perWord(), word = 32 * each;
+  Layout lines = from.alongDepth ? Layout{{8, 4}, {words, word}}
+                                 : Layout{{2, 32}, {4, 1}, {words, word}};
+  Value l = words == 4 ? lane() : math().rem(lane(), 8 * words),
+        row = math().add(from.row, layout.row.compose(lines)(math(), l)),
+        depth = math().add(k, layout.column.compose(lines)(math(), l));
   SmallVector<Value> at(from.leading);
   if (from.alongDepth) {
-    at.append({math().add(from.row, low), math().add(k, high)});
-    return partFrom(kernel, from.tile, at, {rows, kMatrixRow}, name);
+    at.append({row, depth});
+    return partFrom(kernel, from.tile, at, {rows, 4 * each}, name);
   }
-  at.append({math().add(k, low), math().add(from.row, high)});
-  return partFrom(kernel, from.tile, at, {1, rows - 1 + kMatrixRow}, name);
+  at.append({depth, row});
+  return partFrom(kernel, from.tile, at, {1, rows - 1 + 8}, name);
 }
 
-SmallVector<Value> WarpMma::inMatrix(const WarpOperand &from, Value row) {
-  Value zero = math().constant(0);
-  return from.alongDepth ? SmallVector<Value>{row, zero}
-                         : SmallVector<Value>{zero, row};
+void WarpMma::loadMatrices(Value words, const WarpOperand &from, Value tiles,
+                           Value row) {
+  SmallVector<Value> at = {row, math().constant(0)};
+  if (!from.alongDepth)
+    std::swap(at[0], at[1]);
+  cuda::LoadMatrixOp::create(kernel.builder, kernel.loc, words, tiles, at,
+                             !from.alongDepth);
 }
 
 void WarpMma::loadLeft(Value fragments, const WarpOperand &from, Value k) {
-  OpBuilder &b = kernel.builder;
+  if (!hasMatrixLoads(from))
+    return loadElements(fragments, from, k, unit.left(), 16);
   int64_t blocks = cast<MemRefType>(fragments.getType()).getDimSize(0);
-  Value l = lane();
-  if (type == cuda::FragmentType::tf32) {
-    Value g = math().div(l, 4), t = math().rem(l, 4);
-    unrolled(kernel, blocks, "i", [&](Value i) {
-      Value row = math().add(math().add(from.row, math().mul(i, 16)), g);
-      for (int64_t word = 0; word < 4; ++word)
-        loadWord(fragments, i, word, from, math().add(row, 8 * (word % 2)),
-                 math().add(math().add(k, t), 4 * (word / 2)));
-    });
-    return;
-  }
-  // Matrices: rows 0..7 and 8..15 of the first half of k, then of the second.
-  Value low = math().rem(l, 16), high = math().mul(math().div(l, 16), 8);
-  if (!from.alongDepth) {
-    // Transposed in memory: lanes address positions along k.
-    low = math().add(math().rem(l, 8), high);
-    high = math().mul(math().rem(math().div(l, 8), 2), 8);
-  }
-  Value tiles = matrixFrom(from, k, low, high, 16 * blocks - 15, "lhsTile");
+  Value tiles =
+      matrixFrom(from, k, unit.left(), 4, 16 * blocks - 15, "lhsTile");
   unrolled(kernel, blocks, "i", [&](Value i) {
-    cuda::LoadMatrixOp::create(b, kernel.loc, slotOf(kernel, fragments, i),
-                               tiles, inMatrix(from, math().mul(i, 16)),
-                               !from.alongDepth);
+    loadMatrices(slotOf(kernel, fragments, i), from, tiles, math().mul(i, 16));
   });
 }
 
 void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
+  if (!hasMatrixLoads(from))
+    return loadElements(fragments, from, k, unit.right(), 8);
   OpBuilder &b = kernel.builder;
   int64_t blocks = cast<MemRefType>(fragments.getType()).getDimSize(0);
-  Value l = lane();
-  if (type == cuda::FragmentType::tf32) {
-    Value g = math().div(l, 4), t = math().rem(l, 4);
-    unrolled(kernel, blocks, "j", [&](Value j) {
-      Value row = math().add(math().add(from.row, math().mul(j, 8)), g);
-      for (int64_t word = 0; word < 2; ++word)
-        loadWord(fragments, j, word, from, row,
-                 math().add(math().add(k, t), 4 * word));
-    });
-    return;
-  }
-  // Two blocks at a time: both halves of k of the first, then of the second
-  // block.
+  // Two blocks at a time.
   int64_t pairs = blocks / 2;
   if (pairs > 0) {
     Value words = kernel.local({4}, b.getI32Type(), "words");
-    Value low, high;
-    if (from.alongDepth) {
-      low = math().add(math().rem(l, 8), math().mul(math().div(l, 16), 8));
-      high = math().mul(math().rem(math().div(l, 8), 2), 8);
-    } else {
-      low = math().rem(l, 16);
-      high = math().mul(math().div(l, 16), 8);
-    }
-    Value tiles = matrixFrom(from, k, low, high, 16 * pairs - 15, "rhsTile");
+    Value tiles =
+        matrixFrom(from, k, unit.right(), 4, 16 * pairs - 15, "rhsTile");
     unrolled(kernel, pairs, "j", [&](Value j) {
-      cuda::LoadMatrixOp::create(b, kernel.loc, words, tiles,
-                                 inMatrix(from, math().mul(j, 16)),
-                                 !from.alongDepth);
+      loadMatrices(words, from, tiles, math().mul(j, 16));
       unrolled(kernel, 4, "w", [&](Value w) {
         Value word = memref::LoadOp::create(b, kernel.loc, words, w);
         Value block = math().add(math().mul(j, 2), math().div(w, 2));
@@ -278,29 +251,26 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
     });
   }
   if (blocks % 2) {
-    Value half = math().rem(l, 16);
-    Value low = math().rem(half, 8), high = math().mul(math().div(half, 8), 8);
-    if (!from.alongDepth) {
-      low = half;
-      high = math().constant(0);
-    }
-    Value last = math().constant(blocks - 1);
-    WarpOperand lastRows = from;
-    lastRows.row = math().add(from.row, (blocks - 1) * 8);
-    Value tiles = matrixFrom(lastRows, k, low, high, 1, "lastTile");
-    cuda::LoadMatrixOp::create(b, kernel.loc, slotOf(kernel, fragments, last),
-                               tiles, inMatrix(from, math().constant(0)),
-                               !from.alongDepth);
+    WarpOperand last = from;
+    last.row = math().add(from.row, (blocks - 1) * 8);
+    loadMatrices(slotOf(kernel, fragments, math().constant(blocks - 1)), last,
+                 matrixFrom(last, k, unit.right(), 2, 1, "lastTile"),
+                 math().constant(0));
   }
+}
+
+void WarpMma::multiplyBlock(Value sums, Value left, Value right) {
+  OpBuilder &b = kernel.builder;
+  cuda::MmaOp::create(b, kernel.loc, sums, left, right,
+                      unit.elementType(b.getContext()));
 }
 
 void WarpMma::multiply(Value sums, Value left, Value right) {
   auto shape = cast<MemRefType>(sums.getType()).getShape();
   unrolled(kernel, shape[0], "i", [&](Value i) {
     unrolled(kernel, shape[1], "j", [&](Value j) {
-      cuda::MmaOp::create(kernel.builder, kernel.loc,
-                          slotOf(kernel, sums, {i, j}), slotOf(kernel, left, i),
-                          slotOf(kernel, right, j), type);
+      multiplyBlock(slotOf(kernel, sums, {i, j}), slotOf(kernel, left, i),
+                    slotOf(kernel, right, j));
     });
   });
 }
@@ -313,5 +283,69 @@ void WarpMma::accumulate(Value sums, Value left, Value right,
     loadLeft(left, a, k);
     loadRight(right, b, k);
     multiply(sums, left, right);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Accumulators as operands
+//===----------------------------------------------------------------------===//
+
+void AccumulatorFragments::place() {
+  group = mma.group();
+  pair = mma.pair();
+}
+
+void AccumulatorFragments::pack(Value words, Value sums, Value step,
+                                int64_t piece) {
+  OpBuilder &b = kernel.builder;
+  IndexMath math{b, kernel.loc};
+  Type element = unit.elementType(b.getContext());
+  int64_t each = unit.perWord();
+  // Words 0 and 2 (1 and 3) take a row's accumulators in order.
+  Layout block = {{2, 0}, {each, 1}}, column = {{2, 1}, {each, 0}},
+         pairs = {{2, each}};
+  unrolled(kernel, 4, "word", [&](Value word) {
+    Value pair = math.div(word, 2);
+    Value first =
+        math.add(math.mul(step, each), block.compose(pairs)(math, pair));
+    Value own = math.add(math.mul(math.rem(word, 2), 2),
+                         column.compose(pairs)(math, pair));
+    SmallVector<Value> parts;
+    for (int64_t e = 0; e < each; ++e) {
+      Value sum = memref::LoadOp::create(b, kernel.loc, sums,
+                                         ValueRange{math.constant(0),
+                                                    math.add(first, block(e)),
+                                                    math.add(own, column(e))});
+      for (int64_t before = 0; before < piece; ++before)
+        sum = values.sub(sum,
+                         values.extendFloat(values.truncateFloat(sum, element),
+                                            sum.getType()));
+      parts.push_back(sum);
+    }
+    Value packed = cuda::CallOp::create(b, kernel.loc, b.getI32Type(),
+                                        b.getStringAttr(unit.pack), parts);
+    memref::StoreOp::create(b, kernel.loc, packed, words,
+                            ValueRange{math.constant(0), word});
+  });
+}
+
+void AccumulatorFragments::loadRows(Value words, Value tile,
+                                    ArrayRef<Value> leading, Value step,
+                                    Value firstColumn) {
+  OpBuilder &b = kernel.builder;
+  IndexMath math{b, kernel.loc};
+  WarpOperand from = {tile, /*alongDepth=*/false, SmallVector<Value>(leading),
+                      firstColumn};
+  Value first = math.mul(step, mma.depth());
+  if (unit.perWord() == 2)
+    return mma.loadRight(words, from, first);
+  int64_t blocks = cast<MemRefType>(words.getType()).getDimSize(0);
+  unrolled(kernel, blocks, "j", [&](Value j) {
+    Value column = math.add(math.add(firstColumn, math.mul(j, 8)), group);
+    unrolled(kernel, 2, "word", [&](Value word) {
+      Value row = math.add(math.add(first, pair), word);
+      memref::StoreOp::create(b, kernel.loc, mma.loadWord(from, column, row),
+                              words, ValueRange{j, word});
+    });
   });
 }

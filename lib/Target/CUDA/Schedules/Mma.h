@@ -6,9 +6,8 @@
 // mma.sync over them; used by GEMM, convolution and attention. Emitted as
 // compact loops marked for unrolling.
 //
-// Accumulator layout of 16 x 8 blocks sums[i][j][0..3]: with group = lane / 4
-// and pair = 2 * (lane % 4), words 0 and 1 are row `group`, columns `pair` and
-// `pair + 1`, words 2 and 3 the same of row `group + 8`.
+// Accumulators are 16 x 8 blocks sums[i][j][0..3] in the layout
+// MatrixUnit::sums().
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,9 @@
 
 #include "Schedule.h"
 
-#include "Target/Kernel/IndexMath.h"
+#include "../MatrixUnits.h"
+
+#include "Target/Kernel/MathExpansion.h"
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
 namespace mpc::cuda {
@@ -27,13 +28,10 @@ mlir::Value named(const IndexMath &math, mlir::Value value,
                   llvm::StringRef name);
 
 /// for (name = 0; name < count; ++name) body(name), printed with `#pragma
-/// unroll`; sets the insertion point to the loop body. A single iteration is
-/// emitted without a loop.
+/// unroll`, or `#pragma unroll factor`; sets the insertion point to the loop
+/// body. A single iteration is emitted without a loop.
 void unrolled(GpuKernel &kernel, int64_t count, llvm::StringRef name,
-              llvm::function_ref<void(mlir::Value)> body);
-
-/// Returns the type in which fragments of `element` (f32, f16, bf16) multiply.
-FragmentType fragmentTypeOf(mlir::Type element);
+              llvm::function_ref<void(mlir::Value)> body, int64_t factor = 0);
 
 /// Returns the subview at `indices` in the leading dimensions: a fragment of an
 /// array of fragments.
@@ -59,6 +57,7 @@ mlir::Value sharedView(GpuKernel &kernel, mlir::Value bytes, int64_t offset,
 /// [leading][part][line][position].
 struct TileLayout {
   static constexpr int64_t kLine = 64, kPiece = 8;
+  static constexpr Swizzle kSwizzle{/*bits=*/3, /*base=*/3};
 
   bool isPermuted = false;
   /// Whether lines may be longer than kLine.
@@ -81,7 +80,7 @@ struct WarpOperand {
   llvm::SmallVector<mlir::Value> leading;
   /// First row of the warp.
   mlir::Value row;
-  TileLayout places;
+  TileLayout places = {};
 
   /// Returns the indices of an element by row and k.
   llvm::SmallVector<mlir::Value> at(const IndexMath &math, mlir::Value ofRow,
@@ -94,11 +93,13 @@ struct WarpOperand {
 /// GEMM of one warp on tensor cores. f32 tiles are rounded to tf32 on load.
 class WarpMma {
 public:
-  WarpMma(GpuKernel &kernel, cuda::FragmentType type)
-      : kernel(kernel), type(type) {}
+  WarpMma(GpuKernel &kernel, const MatrixUnit &unit)
+      : unit(unit), kernel(kernel) {}
 
-  /// K of one instruction: 16, or 8 for tf32.
-  int64_t depth() const { return type == cuda::FragmentType::tf32 ? 8 : 16; }
+  const MatrixUnit &unit;
+
+  /// K of one instruction.
+  int64_t depth() const { return unit.k; }
 
   /// Private arrays: [16-row blocks][4 words], [8-column blocks][2 words], [row
   /// blocks][column blocks][4 accumulators].
@@ -113,6 +114,12 @@ public:
   void loadLeft(mlir::Value fragments, const WarpOperand &from, mlir::Value k);
   void loadRight(mlir::Value fragments, const WarpOperand &from, mlir::Value k);
 
+  /// Loads the element at `row`, `column` and rounds it to tf32, or packs the
+  /// elements of a word along k.
+  mlir::Value loadWord(const WarpOperand &from, mlir::Value row, mlir::Value k);
+
+  /// One instruction, on a fragment of each array.
+  void multiplyBlock(mlir::Value sums, mlir::Value left, mlir::Value right);
   /// sums[i][j] += left[i] * right[j].
   void multiply(mlir::Value sums, mlir::Value left, mlir::Value right);
 
@@ -126,20 +133,62 @@ public:
   mlir::Value pair();
 
 private:
-  void loadWord(mlir::Value fragments, mlir::Value block, int64_t word,
-                const WarpOperand &from, mlir::Value row, mlir::Value k);
-  /// Returns the lane's ldmatrix address for tiles of `rows` rows at `k`; `low`
-  /// and `high` are its indices in the outer and the last dimension.
+  /// Loads fragments of `rows` rows element by element.
+  void loadElements(mlir::Value fragments, const WarpOperand &from,
+                    mlir::Value k, const FragmentLayout &layout, int64_t rows);
+  /// Whether ldmatrix loads fragments; it transposes 16-bit elements only.
+  bool hasMatrixLoads(const WarpOperand &from) const {
+    return unit.perWord() == 2 || (unit.perWord() > 2 && from.alongDepth);
+  }
+  /// Loads `words` matrices of 8 rows or, transposed, columns at `row` of the
+  /// lane's address `tiles`.
+  void loadMatrices(mlir::Value words, const WarpOperand &from,
+                    mlir::Value tiles, mlir::Value row);
+  /// Returns the lane's ldmatrix address for the first `words` words of
+  /// `layout` at `k`, and for those of further matrices within `rows` rows.
   mlir::Value matrixFrom(const WarpOperand &from, mlir::Value k,
-                         mlir::Value low, mlir::Value high, int64_t rows,
-                         llvm::StringRef name);
-  /// Returns the indices of row `row` relative to that.
-  llvm::SmallVector<mlir::Value> inMatrix(const WarpOperand &from,
-                                          mlir::Value row);
+                         const FragmentLayout &layout, int64_t words,
+                         int64_t rows, llvm::StringRef name);
   IndexMath math() { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;
-  cuda::FragmentType type;
+};
+
+/// Back-to-back GEMMs in attention and its gradient: the accumulators of the
+/// first (a warp's 16 rows of scores) are the left operand of the second and
+/// stay in registers. In 16 bits a lane's accumulators of two adjacent columns
+/// are exactly a word of its left fragment. In tf32 the fragment has other
+/// columns, so the rows of the right operand are permuted instead.
+class AccumulatorFragments {
+public:
+  /// Operands are rounded to the type of `unit`, the type of the tensors.
+  AccumulatorFragments(GpuKernel &kernel, MathExpansion &values,
+                       const MatrixUnit &unit)
+      : kernel(kernel), values(values), unit(unit), mma(kernel, unit) {}
+
+  /// Computes the lane's indices; must be called first.
+  void place();
+
+  /// Packs columns [step * depth, (step + 1) * depth) of `sums` ([1][8-column
+  /// blocks][4]) into a left fragment; depth is an instruction's k. In 16 bits,
+  /// piece n is the rounding residual of the n previous pieces.
+  void pack(mlir::Value words, mlir::Value sums, mlir::Value step,
+            int64_t piece = 0);
+
+  /// Loads the matching rows of `tile` ([..][row][column]) as right fragments,
+  /// for columns from `firstColumn` on.
+  void loadRows(mlir::Value words, mlir::Value tile,
+                llvm::ArrayRef<mlir::Value> leading, mlir::Value step,
+                mlir::Value firstColumn);
+
+  /// Lane layout (WarpMma).
+  mlir::Value group, pair;
+
+private:
+  GpuKernel &kernel;
+  MathExpansion &values;
+  const MatrixUnit &unit;
+  WarpMma mma;
 };
 
 } // namespace mpc::cuda

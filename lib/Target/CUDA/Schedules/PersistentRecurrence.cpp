@@ -56,24 +56,6 @@ Value PersistentRecurrence::both(Value x, Value y) {
   return values.bitAnd(x, y);
 }
 
-Value PersistentRecurrence::orElse(Value inside, Type type,
-                                   llvm::function_ref<Value()> body,
-                                   llvm::function_ref<Value()> other) {
-  if (!inside)
-    return body();
-  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(type), inside,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, kernel.loc, body());
-  b.setInsertionPointToStart(branch.elseBlock());
-  Value rest = other ? other()
-                     : Value(arith::ConstantOp::create(b, kernel.loc, type,
-                                                       b.getZeroAttr(type)));
-  scf::YieldOp::create(b, kernel.loc, rest);
-  return branch.getResult(0);
-}
-
 Value PersistentRecurrence::element(Value operand, ValueRange at) {
   if (!operand)
     return values.constant(f32, 0);
@@ -228,33 +210,45 @@ void PersistentRecurrence::storeWeight(Value value, Value column, Value k,
           weights, {math.add(k, e), column});
 }
 
-/// Output columns are rows of the weight matrix, contiguous in depth.
+/// Output columns are rows of the weight matrix, contiguous in depth. In a
+/// gradient they are columns: adjacent threads load adjacent columns.
 LogicalResult
 PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
                                     int64_t firstColumn) {
-  int64_t lanes = movedLanes(plan), hidden = plan.shape.hidden,
+  bool transposed = plan.shape.isGradient;
+  int64_t lanes = transposed ? 1 : movedLanes(plan), hidden = plan.shape.hidden,
           columns = plan.columnsOf(product), depth = plan.depthOf(product),
-          perColumn = depth / lanes;
+          perColumn = depth / lanes,
+          ownColumns = (transposed ? 1 : product.columns) * plan.units,
+          firstGate = product.firstGate;
   LogicalResult status = success();
-  spread(columns * perColumn, "part", [&](Value part) {
-    Value column = shown(math.div(part, perColumn), "column");
-    Value k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
-    Value unit = math.add(firstUnit, math.rem(column, plan.units));
-    Value row = math.add(unit, math.mul(math.add(math.div(column, plan.units),
-                                                 product.firstGate),
-                                        hidden));
+  spread(columns * perColumn, transposed ? "place" : "part", [&](Value part) {
+    Value column, k, unit, gate;
+    if (transposed) {
+      k = shown(math.div(part, columns), "k");
+      column = shown(math.rem(part, columns), "column");
+      unit = math.add(firstUnit, column);
+    } else {
+      column = shown(math.div(part, perColumn), "column");
+      k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
+      unit = math.add(firstUnit, math.rem(column, plan.units));
+      gate = math.add(math.div(column, plan.units), firstGate);
+    }
     Value inside;
-    if (columns != product.columns * plan.units)
-      inside = math.less(column, product.columns * plan.units);
+    if (columns != ownColumns)
+      inside = math.less(column, ownColumns);
     if (hidden % plan.units)
       inside = both(inside, math.less(unit, hidden));
-    if (depth != hidden)
-      inside = both(inside, math.less(k, hidden));
+    if (depth != product.depth * hidden)
+      inside = both(inside, math.less(k, product.depth * hidden));
     Type type = mpc::lanesOf(f32, lanes);
-    Value value = orElse(inside, type, [&]() -> Value {
-      ElementEmitter emitter = makeEmitter();
-      FailureOr<Value> found =
-          emitter.emit(recurrence, {direction, row, k}, lanes);
+    Value value = kernel.orElse(inside, type, [&]() -> Value {
+      SmallVector<Value> at = {direction};
+      if (transposed)
+        at.append({math.add(k, firstGate * hidden), unit});
+      else
+        at.append({math.add(unit, math.mul(gate, hidden)), k});
+      FailureOr<Value> found = makeEmitter().emit(recurrence, at, lanes);
       if (succeeded(found))
         return *found;
       status = failure();
@@ -265,43 +259,9 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
   return status;
 }
 
-/// Output columns are columns of the weight matrix: adjacent threads load
-/// adjacent columns.
-LogicalResult PersistentRecurrence::loadTransposedWeightsOf(
-    const RecurrenceShape::Product &product, int64_t firstColumn) {
-  int64_t hidden = plan.shape.hidden, columns = plan.columnsOf(product),
-          depth = plan.depthOf(product);
-  LogicalResult status = success();
-  spread(columns * depth, "place", [&](Value place) {
-    Value k = shown(math.div(place, columns), "k");
-    Value column = shown(math.rem(place, columns), "column");
-    Value unit = math.add(firstUnit, column), inside;
-    if (columns != plan.units)
-      inside = math.less(column, plan.units);
-    if (hidden % plan.units)
-      inside = both(inside, math.less(unit, hidden));
-    if (depth != product.depth * hidden)
-      inside = both(inside, math.less(k, product.depth * hidden));
-    Value value = orElse(inside, f32, [&]() -> Value {
-      ElementEmitter emitter = makeEmitter();
-      FailureOr<Value> found = emitter.emit(
-          recurrence,
-          {direction, math.add(k, product.firstGate * hidden), unit}, 1);
-      if (succeeded(found))
-        return *found;
-      status = failure();
-      return values.constant(f32, 0);
-    });
-    storeWeight(value, math.add(column, firstColumn), k, 1);
-  });
-  return status;
-}
-
 LogicalResult PersistentRecurrence::loadWeights() {
   for (auto [index, product] : llvm::enumerate(products))
-    if (failed(plan.shape.isGradient
-                   ? loadTransposedWeightsOf(product, firstColumn(index))
-                   : loadWeightsOf(product, firstColumn(index))))
+    if (failed(loadWeightsOf(product, firstColumn(index))))
       return failure();
   return success();
 }
@@ -475,9 +435,9 @@ void PersistentRecurrence::multiplyByThreads(size_t product) {
 // Tensor cores
 //===----------------------------------------------------------------------===//
 
-cuda::FragmentType PersistentRecurrence::fragmentType() const {
-  return plan.shape.narrow.isF16() ? cuda::FragmentType::f16
-                                   : cuda::FragmentType::bf16;
+WarpMma PersistentRecurrence::warpMma() const {
+  return {kernel,
+          *mmaUnit(plan.shape.narrow, ComputeMode::native, kernel.target)};
 }
 
 WarpOperand PersistentRecurrence::weightsOfWarp(size_t product,
@@ -509,7 +469,7 @@ struct WarpPart {
 } // namespace
 
 void PersistentRecurrence::holdFragments() {
-  WarpMma mma(kernel, fragmentType());
+  WarpMma mma = warpMma();
   for (auto [product, extents] : llvm::enumerate(products)) {
     WarpPart part(math, kernel, plan, extents);
     Value held = kernel.local({part.steps, part.tiles, 4}, b.getI32Type(),
@@ -524,7 +484,7 @@ void PersistentRecurrence::holdFragments() {
 }
 
 void PersistentRecurrence::multiplyByUnits(size_t product) {
-  WarpMma mma(kernel, fragmentType());
+  WarpMma mma = warpMma();
   WarpPart part(math, kernel, plan, products[product]);
   Value left, right = mma.rightFragments(part.rowTiles, "stateFragments"),
               partial = mma.sums(part.tiles, part.rowTiles, "partial");

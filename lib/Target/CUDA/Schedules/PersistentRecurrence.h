@@ -61,11 +61,6 @@ protected:
   /// Distributes `body(i)` for i < count over the threads.
   void spread(int64_t count, llvm::StringRef name,
               llvm::function_ref<void(mlir::Value)> body);
-  /// Yields `body()` under `inside` (null: always), else `other()` or zeros of
-  /// `type`.
-  mlir::Value orElse(mlir::Value inside, mlir::Type type,
-                     llvm::function_ref<mlir::Value()> body,
-                     llvm::function_ref<mlir::Value()> other = nullptr);
   mlir::Value both(mlir::Value x, mlir::Value y);
   mlir::Value shown(mlir::Value value, llvm::StringRef name) {
     return named(math, value, name);
@@ -121,12 +116,9 @@ private:
   int64_t firstColumn(size_t product) const;
   WarpOperand weightsOfWarp(size_t product, mlir::Value columnWarp,
                             int64_t tiles);
-  cuda::FragmentType fragmentType() const;
+  WarpMma warpMma() const;
   mlir::LogicalResult loadWeightsOf(const RecurrenceShape::Product &product,
                                     int64_t firstColumn);
-  mlir::LogicalResult
-  loadTransposedWeightsOf(const RecurrenceShape::Product &product,
-                          int64_t firstColumn);
   void storeWeight(mlir::Value value, mlir::Value column, mlir::Value k,
                    int64_t lanes);
 

@@ -40,7 +40,7 @@ void RecurrenceGradientKernel::loadKept(Value step, Value time) {
       return element(op.getInitial(), {direction, item.row, item.unit});
     };
     keep(count, !hasPrevious ? initial()
-                             : orElse(
+                             : kernel.orElse(
                                    hasPrevious, f32,
                                    [&] {
                                      return ofStep(op.getKept(), previous,

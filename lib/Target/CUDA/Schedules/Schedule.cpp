@@ -128,6 +128,24 @@ void GpuBody::within(Value condition, llvm::function_ref<void()> body) {
   body();
 }
 
+Value GpuBody::orElse(Value condition, Type type,
+                      llvm::function_ref<Value()> body,
+                      llvm::function_ref<Value()> other) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(builder, loc, TypeRange(type), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, loc, body());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  Value rest = other ? other()
+                     : Value(arith::ConstantOp::create(
+                           builder, loc, type, builder.getZeroAttr(type)));
+  scf::YieldOp::create(builder, loc, rest);
+  return branch.getResult(0);
+}
+
 Value GpuBody::named(Value value, StringRef name) {
   value.setLoc(NameLoc::get(builder.getStringAttr(name)));
   return value;

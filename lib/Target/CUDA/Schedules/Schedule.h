@@ -133,6 +133,11 @@ struct GpuBody {
   void barrier();
   /// Emits `body` under `condition` (null: always).
   void within(mlir::Value condition, llvm::function_ref<void()> body);
+  /// Yields `body()` under `condition` (null: always), else `other()` or zeros
+  /// of `type`.
+  mlir::Value orElse(mlir::Value condition, mlir::Type type,
+                     llvm::function_ref<mlir::Value()> body,
+                     llvm::function_ref<mlir::Value()> other = nullptr);
   /// Names `value` in the printed kernel and returns it.
   mlir::Value named(mlir::Value value, llvm::StringRef name);
 };

@@ -10,7 +10,7 @@ func.func @mma_c1_sums(%sums: memref<2xf32>, %a: memref<4xi32>, %b: memref<2xi32
 // -----
 
 func.func @mma_c1_fragments(%sums: memref<4xf32>, %a: memref<2xi32>, %b: memref<1xi32>) {
-  // expected-error @below {{has no instruction for bf16 fragments of 'memref<2xi32>' and 'memref<1xi32>'}}
+  // expected-error @below {{has no instruction for 'bf16' fragments of 'memref<2xi32>' and 'memref<1xi32>'}}
   cuda.mma %sums, %a, %b type(bf16) : memref<4xf32>, memref<2xi32>, memref<1xi32>
   return
 }

@@ -10,6 +10,7 @@
 #include "TestKernels.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace mpc;
 
@@ -433,83 +434,67 @@ TEST(PreludeMatrices, LoadMatrix) {
     }
 }
 
-TEST(PreludeMatrices, MmaAgainstDouble) {
+/// Multiplies 16 x 8 P by 8 P x 8 elements, P to a register in the lane layout
+/// of the PTX manual, and compares with sums in double.
+static void checkMma(const char *name, int perWord,
+                     const std::vector<uint32_t> &a,
+                     const std::vector<uint32_t> &b,
+                     const std::function<double(uint32_t)> &valueOf) {
   HostModule module =
       compileKernels(kMatrices, {"mmaHalf", "mmaBfloat16", "mmaSingle"});
-  for (int exponentBits : {kHalf, kBfloat16}) {
-    auto a = random16(16 * 16, exponentBits, 1);
-    auto b = random16(16 * 8, exponentBits, 2);
-    std::vector<float> c = randomFloats(16 * 8, 3);
-    std::vector<uint32_t> aLanes(32 * 4), bLanes(32 * 2);
-    std::vector<float> d(32 * 4);
-    // Element i of a lane, from the tables of the PTX manual.
-    for (int lane = 0; lane < 32; ++lane) {
-      int group = lane / 4, member = lane % 4;
-      for (int i = 0; i < 8; ++i) {
-        bool upper = i < 2 || (i >= 4 && i < 6);
-        int row = upper ? group : group + 8;
-        int column = member * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-        aLanes[lane * 4 + i / 2] |= uint32_t(a[row * 16 + column])
-                                    << (16 * (i % 2));
-      }
-      for (int i = 0; i < 4; ++i) {
-        int row = member * 2 + (i & 1) + (i >= 2 ? 8 : 0);
-        bLanes[lane * 2 + i / 2] |= uint32_t(b[row * 8 + group])
-                                    << (16 * (i % 2));
-        d[lane * 4 + i] =
-            c[(i < 2 ? group : group + 8) * 8 + member * 2 + (i & 1)];
-      }
-    }
-    Status status = module.launch(
-        exponentBits == kHalf ? "mmaHalf" : "mmaBfloat16", grid(1, 32),
-        {HostArgument::input("a", aLanes), HostArgument::input("b", bLanes),
-         HostArgument::inOut("d", d)});
-    ASSERT_TRUE(status.ok()) << status.toString();
-    for (int lane = 0; lane < 32; ++lane)
-      for (int i = 0; i < 4; ++i) {
-        int row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
-        double sum = c[row * 8 + column];
-        for (int k = 0; k < 16; ++k)
-          sum += valueOf16(a[row * 16 + k], exponentBits) *
-                 valueOf16(b[k * 8 + column], exponentBits);
-        ASSERT_EQ(d[lane * 4 + i], static_cast<float>(sum));
-      }
-  }
-}
-
-TEST(PreludeMatrices, MmaTf32AgainstDouble) {
-  HostModule module =
-      compileKernels(kMatrices, {"mmaHalf", "mmaBfloat16", "mmaSingle"});
-  std::vector<float> a = randomFloats(16 * 8, 1), b = randomFloats(8 * 8, 2);
-  auto truncated = [](float value) {
-    return double(floatFromBits(floatBits(value) & 0xffffe000));
-  };
+  int depth = 8 * perWord, bits = 32 / perWord;
+  std::vector<float> c = randomFloats(16 * 8, 3), d(32 * 4);
   std::vector<uint32_t> aLanes(32 * 4), bLanes(32 * 2);
-  std::vector<float> d(32 * 4, 1.0f);
   for (int lane = 0; lane < 32; ++lane) {
     int group = lane / 4, member = lane % 4;
-    for (int i = 0; i < 4; ++i) {
-      int row = i == 0 || i == 2 ? group : group + 8;
-      int column = i < 2 ? member : member + 4;
-      aLanes[lane * 4 + i] = floatBits(a[row * 8 + column]);
+    for (int i = 0; i < 4 * perWord; ++i) {
+      int word = i / perWord, in = i % perWord, row = group + word % 2 * 8;
+      int k = member * perWord + in + word / 2 * 4 * perWord;
+      aLanes[lane * 4 + word] |= a[row * depth + k] << (bits * in);
     }
-    for (int i = 0; i < 2; ++i)
-      bLanes[lane * 2 + i] =
-          floatBits(b[(i ? member + 4 : member) * 8 + group]);
+    for (int i = 0; i < 2 * perWord; ++i) {
+      int word = i / perWord, in = i % perWord;
+      int k = member * perWord + in + word * 4 * perWord;
+      bLanes[lane * 2 + word] |= b[k * 8 + group] << (bits * in);
+    }
+    for (int i = 0; i < 4; ++i)
+      d[lane * 4 + i] = c[(group + i / 2 * 8) * 8 + member * 2 + i % 2];
   }
-  Status status = module.launch("mmaSingle", grid(1, 32),
+  Status status = module.launch(name, grid(1, 32),
                                 {HostArgument::input("a", aLanes),
                                  HostArgument::input("b", bLanes),
                                  HostArgument::inOut("d", d)});
   ASSERT_TRUE(status.ok()) << status.toString();
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < 4; ++i) {
-      int row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
-      double sum = 1;
-      for (int k = 0; k < 8; ++k)
-        sum += truncated(a[row * 8 + k]) * truncated(b[k * 8 + column]);
+      int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      double sum = c[row * 8 + column];
+      for (int k = 0; k < depth; ++k)
+        sum += valueOf(a[row * depth + k]) * valueOf(b[k * 8 + column]);
       ASSERT_EQ(d[lane * 4 + i], static_cast<float>(sum));
     }
+}
+
+TEST(PreludeMatrices, MmaAgainstDouble) {
+  for (int exponentBits : {kHalf, kBfloat16}) {
+    auto a = random16(16 * 16, exponentBits, 1);
+    auto b = random16(16 * 8, exponentBits, 2);
+    checkMma(exponentBits == kHalf ? "mmaHalf" : "mmaBfloat16", 2,
+             {a.begin(), a.end()}, {b.begin(), b.end()}, [&](uint32_t bits) {
+               return valueOf16(uint16_t(bits), exponentBits);
+             });
+  }
+}
+
+TEST(PreludeMatrices, MmaTf32AgainstDouble) {
+  std::vector<uint32_t> a, b;
+  for (float x : randomFloats(16 * 8, 1))
+    a.push_back(floatBits(x));
+  for (float x : randomFloats(8 * 8, 2))
+    b.push_back(floatBits(x));
+  checkMma("mmaSingle", 1, a, b, [](uint32_t bits) {
+    return double(floatFromBits(bits & 0xffffe000));
+  });
 }
 
 //===----------------------------------------------------------------------===//

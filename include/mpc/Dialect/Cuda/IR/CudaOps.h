@@ -17,10 +17,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaDialect.h.inc"
-#include "mpc/Dialect/Cuda/IR/CudaEnums.h.inc"
-
-#define GET_ATTRDEF_CLASSES
-#include "mpc/Dialect/Cuda/IR/CudaAttributes.h.inc"
 
 #define GET_OP_CLASSES
 #include "mpc/Dialect/Cuda/IR/CudaOps.h.inc"

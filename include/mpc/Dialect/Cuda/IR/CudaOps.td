@@ -7,7 +7,6 @@
 #ifndef MPC_DIALECT_CUDA_IR_CUDAOPS
 #define MPC_DIALECT_CUDA_IR_CUDAOPS
 
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -22,7 +21,6 @@ def Cuda_Dialect : Dialect {
     memrefs in private memory (`memref.alloca`, or a subview of one), 32-bit words in
     the lane layout of the PTX manual.
   }];
-  let useDefaultAttributePrinterParser = 1;
 }
 
 class Cuda_Op<string mnemonic, list<Trait> traits = []> : Op<Cuda_Dialect, mnemonic, traits>;
@@ -43,23 +41,15 @@ def Cuda_CallOp : Cuda_Op<"call", [Pure]> {
   let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $result)";
 }
 
-def Cuda_FragmentType : I32EnumAttr<"FragmentType", "operand type of an mma or wgmma instruction", [
-  I32EnumAttrCase<"f16", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"tf32", 2>]> {
-  let cppNamespace = "::mpc::cuda";
-  let genSpecializedAttr = 0;
-}
-def Cuda_FragmentTypeAttr : EnumAttr<Cuda_Dialect, Cuda_FragmentType, "fragment_type">;
-
 def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Accumulate a * b on a warp's fragments (mma.sync)";
   let description = [{
-    `sums` is `memref<4xf32>`. f16 and bf16: m16n8k16 with `a` of 4 and `b` of 2
-    words, or m16n8k8 (f16 alone, all architectures) with 2 and 1. tf32: m16n8k8
-    with 4 and 2, or m16n8k4 with 2 and 1.
+    `sums` is `memref<4xf32>`, `a` has 4 words and `b` 2: m16n8k16 for f16 and bf16,
+    m16n8k8 for tf32.
     - (C1) the fragments have the words above.
   }];
-  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, AnyMemRef:$b, Cuda_FragmentTypeAttr:$type);
-  let assemblyFormat = "$sums `,` $a `,` $b `type` `(` custom<FragmentKind>($type) `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)";
+  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, AnyMemRef:$b, TypeAttr:$type);
+  let assemblyFormat = "$sums `,` $a `,` $b `type` `(` $type `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)";
   let hasVerifier = 1;
 }
 
@@ -80,10 +70,10 @@ def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, Me
   }];
   let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, Variadic<Index>:$a_indices, AnyMemRef:$b,
                        Variadic<Index>:$b_indices, I1:$keep, UnitAttr:$a_transposed, UnitAttr:$b_transposed,
-                       Cuda_FragmentTypeAttr:$type);
+                       TypeAttr:$type);
   let assemblyFormat = [{
     $sums `,` $a `[` $a_indices `]` (`transposed` $a_transposed^)? `,` $b `[` $b_indices `]` (`transposed` $b_transposed^)?
-    `keep` `(` $keep `)` `type` `(` custom<FragmentKind>($type) `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)
+    `keep` `(` $keep `)` `type` `(` $type `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)
   }];
   let hasVerifier = 1;
 }

@@ -29,7 +29,7 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, with depth D
       `[ceil(N/columns), ceil(K/D), D * columns]`, and not transposed.
   }];
-  let arguments = (ins Mpc_Tensor:$lhs, Mpc_Tensor:$rhs, UnitAttr:$transpose_lhs,
+  let arguments = (ins Mpc_Factor:$lhs, Mpc_Factor:$rhs, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs, OptionalAttr<TypeAttr>:$accumulate,
                        Mpc_ComputeDefault:$compute, OptionalAttr<Mpc_PackedAttr>:$packed);
   let results = (outs Mpc_Tensor:$result);

@@ -63,6 +63,26 @@ TEST(GemmKernel, EdgeShapesOfEveryType) {
   batch.expect();
 }
 
+TEST(GemmKernel, EightBitFloatsOnTensorCores) {
+  CudaKernelBatch batch;
+  for (auto [m, k, n] :
+       {std::tuple(13, 17, 31), std::tuple(32, 96, 64), std::tuple(5, 250, 48),
+        std::tuple(64, 256, 160), std::tuple(16, 512, 64)}) {
+    std::string text = product(by({m, k}), by({k, n}), by({m, n}), "f8E4M3FN");
+    batch.add(text, gemm("sm_89"));
+    batch.add(product(by({m, k}), by({n, k}), by({m, n}), "f8E4M3FN",
+                      "transpose_rhs", "bf16"),
+              gemm("sm_90a"));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "mpc::mmaFloat8(",
+                        cudaText(text, cudaTarget("sm_89")).text);
+  }
+  batch.expect();
+  // No architecture before sm_89 has the instruction.
+  EXPECT_FALSE(ParsedGemm(product("16x32", "32x8", "16x8", "f8E4M3FN"),
+                          cudaTarget("sm_86"))
+                   .problem);
+}
+
 TEST(GemmKernel, TransposedOperands) {
   CudaKernelBatch batch;
   for (auto [m, k, n] : {std::tuple(17, 33, 50), std::tuple(64, 64, 64),

@@ -123,7 +123,7 @@ TEST(GemmTiles, TypesChooseTheUnit) {
   auto unit = [](const char *type, const char *flags, const char *target) {
     CudaTarget architecture = cudaTarget(target);
     ParsedGemm gemm(product(64, 64, 64, type, flags), architecture);
-    return gemm.problem->unit;
+    return gemm.problem->unit->name;
   };
   auto chooses = [](const char *type) {
     std::string text = product(64, 64, 64, type);
@@ -134,12 +134,12 @@ TEST(GemmTiles, TypesChooseTheUnit) {
     }
     return ParsedGemm(text, CudaTarget()).problem.has_value();
   };
-  EXPECT_EQ(unit("f16", "", "sm_75"), GemmUnitKind::Mma16);
-  EXPECT_EQ(unit("bf16", "", "sm_75"), GemmUnitKind::Fma);
-  EXPECT_EQ(unit("bf16", "", "sm_80"), GemmUnitKind::Mma16);
-  EXPECT_EQ(unit("f32", "", "sm_80"), GemmUnitKind::Fma);
-  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_80"), GemmUnitKind::MmaTf32);
-  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_75"), GemmUnitKind::Fma);
+  EXPECT_EQ(unit("f16", "", "sm_75"), "mma_f16");
+  EXPECT_EQ(unit("bf16", "", "sm_75"), "fma");
+  EXPECT_EQ(unit("bf16", "", "sm_80"), "mma_bf16");
+  EXPECT_EQ(unit("f32", "", "sm_80"), "fma");
+  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_80"), "mma_tf32");
+  EXPECT_EQ(unit("f32", "compute(tf32)", "sm_75"), "fma");
   // f64 and integers have no unit.
   EXPECT_FALSE(chooses("f64"));
 }
