@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -56,6 +57,15 @@ static void definePointer(KernelPrinter &p, Value memref, Expression start,
   p.bindBuffer(memref, {name});
 }
 
+/// Returns the address of the first element of an array of rank `rank`.
+static Expression firstElement(const KernelPrinter::Buffer &array,
+                               int64_t rank) {
+  std::string text = "&" + array.name;
+  for (int64_t i = 0; i < rank; ++i)
+    text += "[0]";
+  return {text, Precedence::Unary};
+}
+
 static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
   Value source = op.getSource();
   KernelPrinter::Buffer buffer = p.bufferOf(source, op);
@@ -76,7 +86,7 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
                   ? op.getStaticSizes()[i] == 1
                   : isConstantIntValue(offsets[i], 0) &&
                         op.getStaticSizes()[i] == sourceType.getDimSize(i);
-    Expression place(buffer.name);
+    std::string place = buffer.name;
     for (auto [i, offset] : llvm::enumerate(offsets)) {
       if (isRow && static_cast<int64_t>(i) >= dropped)
         break;
@@ -88,16 +98,12 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
             Expression(p.newVariable(value, p.newName("row"), &position));
         p.bind(value, position);
       }
-      place.text += "[" + position.text + "]";
-      place.depend(position);
+      place += "[" + position.text + "]";
     }
-    if (isRow) {
-      p.bindBuffer(op, {place.text, /*isArray=*/true});
-      return;
-    }
-    place.text = "&" + place.text;
-    place.precedence = Precedence::Unary;
-    definePointer(p, op, place, op);
+    if (isRow)
+      p.bindBuffer(op, {place, /*isArray=*/true});
+    else
+      definePointer(p, op, {"&" + place, Precedence::Unary}, op);
     return;
   }
   SmallVector<int64_t> strides;
@@ -128,30 +134,16 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
 
 /// Returns the prelude function ("atomicAdd") of a read-modify-write.
 static StringRef atomicName(arith::AtomicRMWKind kind) {
-  using Kind = arith::AtomicRMWKind;
-  switch (kind) {
-  case Kind::addf:
-  case Kind::addi:
-    return "atomicAdd";
-  case Kind::maximumf:
-  case Kind::maxs:
-    return "atomicMax";
-  case Kind::minimumf:
-  case Kind::mins:
-    return "atomicMin";
-  case Kind::maxu:
-    return "atomicMaxUnsigned";
-  case Kind::minu:
-    return "atomicMinUnsigned";
-  case Kind::ori:
-    return "atomicOr";
-  case Kind::andi:
-    return "atomicAnd";
-  case Kind::assign:
-    return "atomicExchange";
-  default:
-    return {};
-  }
+  return llvm::StringSwitch<StringRef>(arith::stringifyAtomicRMWKind(kind))
+      .Cases({"addf", "addi"}, "atomicAdd")
+      .Cases({"maximumf", "maxs"}, "atomicMax")
+      .Cases({"minimumf", "mins"}, "atomicMin")
+      .Case("maxu", "atomicMaxUnsigned")
+      .Case("minu", "atomicMinUnsigned")
+      .Case("ori", "atomicOr")
+      .Case("andi", "atomicAnd")
+      .Case("assign", "atomicExchange")
+      .Default("");
 }
 
 static void printAtomic(KernelPrinter &p, memref::AtomicRMWOp op) {
@@ -259,12 +251,8 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
   if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op)) {
     KernelPrinter::Buffer source = p.bufferOf(cast.getSource(), op);
     int64_t rank = mlir::cast<MemRefType>(cast.getSource().getType()).getRank();
-    Expression start(source.name);
-    if (source.isArray) {
-      for (int64_t i = 0; i < rank; ++i)
-        start.text += "[0]";
-      start = Expression("&" + start.text, Precedence::Unary);
-    }
+    Expression start =
+        source.isArray ? firstElement(source, rank) : Expression(source.name);
     OpFoldResult offset = cast.getMixedOffsets().front();
     if (auto value = dyn_cast<Value>(offset))
       start = binary(start, "+", p.take(value), Precedence::Sum);
@@ -284,10 +272,8 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
       return true;
     }
     auto type = mlir::cast<MemRefType>(op->getOperand(0).getType());
-    Expression start("&" + source.name, Precedence::Unary);
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      start.text += "[0]";
-    definePointer(p, op->getResult(0), start, op);
+    definePointer(p, op->getResult(0), firstElement(source, type.getRank()),
+                  op);
     return true;
   }
   return false;

@@ -6,6 +6,8 @@
 
 #include "KernelPrinter.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
@@ -19,25 +21,15 @@ static std::string lanePicker(ArrayRef<int64_t> lanes) {
   return text + ">";
 }
 
-static StringRef reductionName(vector::CombiningKind kind) {
-  switch (kind) {
-  case vector::CombiningKind::ADD:
-    return "sumOfLanes";
-  case vector::CombiningKind::MUL:
-    return "productOfLanes";
-  case vector::CombiningKind::MAXIMUMF:
-  case vector::CombiningKind::MAXSI:
-    return "maximumOfLanes";
-  case vector::CombiningKind::MINIMUMF:
-  case vector::CombiningKind::MINSI:
-    return "minimumOfLanes";
-  case vector::CombiningKind::AND:
-    return "allLanes";
-  case vector::CombiningKind::OR:
-    return "anyLane";
-  default:
-    return {};
-  }
+ReductionNames cuda::reductionNames(StringRef kind) {
+  return llvm::StringSwitch<ReductionNames>(kind)
+      .Case("add", {"sumOfLanes", "warpSum"})
+      .Case("mul", {"productOfLanes", "warpProduct"})
+      .Cases({"maximumf", "maxsi"}, {"maximumOfLanes", "warpMax"})
+      .Cases({"minimumf", "minsi"}, {"minimumOfLanes", "warpMin"})
+      .Case("and", {"allLanes", "warpAnd"})
+      .Case("or", {"anyLane", "warpOr"})
+      .Default({});
 }
 
 bool cuda::printVector(KernelPrinter &p, Operation *op) {
@@ -64,10 +56,9 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     Expression lane =
         isDynamic ? p.take(extract.getDynamicPosition().front())
                   : Expression(std::to_string(extract.getStaticPosition()[0]));
-    Expression result(vector.in(Precedence::Primary) + "[" + lane.text + "]");
-    result.depend(vector);
-    result.depend(lane);
-    p.define(extract, result);
+    p.define(extract, {vector.in(Precedence::Primary) + "[" + lane.text + "]",
+                       Precedence::Primary,
+                       {vector, lane}});
     return true;
   }
   if (auto insert = dyn_cast<vector::InsertOp>(op)) {
@@ -84,14 +75,10 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     return true;
   }
   if (auto elements = dyn_cast<vector::FromElementsOp>(op)) {
-    Expression result;
-    for (Value element : elements.getElements()) {
-      Expression lane = p.take(element);
-      result.text += (result.text.empty() ? "" : ", ") + lane.text;
-      result.depend(lane);
-    }
-    result.text = p.typeName(elements.getType(), op) + "{" + result.text + "}";
-    p.define(elements, result);
+    SmallVector<Expression> lanes;
+    for (Value element : elements.getElements())
+      lanes.push_back(p.take(element));
+    p.define(elements, call(p.typeName(elements.getType(), op), lanes, "{}"));
     return true;
   }
   if (auto shuffle = dyn_cast<vector::ShuffleOp>(op)) {
@@ -141,7 +128,9 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     return true;
   }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
-    StringRef name = reductionName(reduction.getKind());
+    StringRef name =
+        reductionNames(vector::stringifyCombiningKind(reduction.getKind()))
+            .ofLanes;
     if (name.empty())
       return false;
     Expression result =
