@@ -53,19 +53,10 @@ MPC_FUNCTION int lane() { return threadNumber() % kWarpSize; }
 MPC_FUNCTION int warp() { return threadNumber() / kWarpSize; }
 
 //===----------------------------------------------------------------------===//
-// Barriers and votes
+// Barriers
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION void barrier() { __syncthreads(); }
-MPC_FUNCTION int barrierCount(bool condition) {
-  return __syncthreads_count(condition);
-}
-MPC_FUNCTION bool barrierAny(bool condition) {
-  return __syncthreads_or(condition) != 0;
-}
-MPC_FUNCTION bool barrierAll(bool condition) {
-  return __syncthreads_and(condition) != 0;
-}
 MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
@@ -113,24 +104,12 @@ MPC_FUNCTION void gridBarrier(int *counter, int blocks, bool first) {
   __syncthreads();
 }
 
-MPC_FUNCTION unsigned ballot(bool condition, unsigned mask = kEveryLane) {
-  return __ballot_sync(mask, condition);
-}
-MPC_FUNCTION bool any(bool condition, unsigned mask = kEveryLane) {
-  return __any_sync(mask, condition) != 0;
-}
-MPC_FUNCTION bool all(bool condition, unsigned mask = kEveryLane) {
-  return __all_sync(mask, condition) != 0;
-}
-
 //===----------------------------------------------------------------------===//
-// Shuffles
+// Shuffle
 //===----------------------------------------------------------------------===//
 
-namespace detail {
-/// Applies `send` to each 32-bit word of a value.
-template <typename T, typename Send>
-MPC_FUNCTION T wordByWord(T value, Send send) {
+template <typename T>
+MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
   constexpr int count = (sizeof(T) + 3) / 4;
   union Words {
     unsigned words[count];
@@ -139,34 +118,8 @@ MPC_FUNCTION T wordByWord(T value, Send send) {
   data.words[count - 1] = 0;
   data.value = value;
   for (int i = 0; i < count; ++i)
-    data.words[i] = send(data.words[i]);
+    data.words[i] = __shfl_xor_sync(kEveryLane, data.words[i], flip, width);
   return data.value;
-}
-} // namespace detail
-
-template <typename T>
-MPC_FUNCTION T shuffle(T value, int from, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_sync(kEveryLane, word, from, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleUp(T value, int distance, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_up_sync(kEveryLane, word, distance, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleDown(T value, int distance, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_down_sync(kEveryLane, word, distance, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_xor_sync(kEveryLane, word, flip, width);
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -310,30 +263,6 @@ template <int N, typename T> MPC_FUNCTION Vector<T, N> load(const T *from) {
   return data.value;
 }
 
-template <int N, typename T>
-MPC_FUNCTION Vector<T, N> loadConstant(const T *from) {
-  union Data {
-    unsigned words[4];
-    unsigned short small;
-    unsigned char byte;
-    Vector<T, N> value;
-  } data;
-  if constexpr (sizeof(T) * N == 16)
-    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(data.words[0]), "=r"(data.words[1]), "=r"(data.words[2]),
-          "=r"(data.words[3])
-        : "l"(from));
-  else if constexpr (sizeof(T) * N == 8)
-    asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
-        : "=r"(data.words[0]), "=r"(data.words[1])
-        : "l"(from));
-  else if constexpr (sizeof(T) * N == 4)
-    asm("ld.global.nc.u32 %0, [%1];" : "=r"(data.words[0]) : "l"(from));
-  else
-    return load<N>(from);
-  return data.value;
-}
-
 template <typename T, int N>
 MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
   detail::VectorWords<T, N> data;
@@ -355,32 +284,13 @@ MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
 }
 
 template <typename T> MPC_FUNCTION T atomicAdd(T *to, T value) {
-  // 64-bit add exists for unsigned only; the bits are the same.
-  if constexpr (static_cast<T>(0.5) == 0 && sizeof(T) == 8)
-    return static_cast<T>(
-        ::atomicAdd(reinterpret_cast<unsigned long long *>(to),
-                    static_cast<unsigned long long>(value)));
-  else
-    return ::atomicAdd(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicAnd(T *to, T value) {
-  return ::atomicAnd(to, value);
+  return ::atomicAdd(to, value);
 }
 template <typename T> MPC_FUNCTION T atomicOr(T *to, T value) {
   return ::atomicOr(to, value);
 }
 template <typename T> MPC_FUNCTION T atomicMaxInteger(T *to, T value) {
   return ::atomicMax(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicMinInteger(T *to, T value) {
-  return ::atomicMin(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicExchange(T *to, T value) {
-  return ::atomicExch(to, value);
-}
-template <typename T>
-MPC_FUNCTION T atomicCompareExchange(T *to, T expected, T value) {
-  return ::atomicCAS(to, expected, value);
 }
 
 MPC_FUNCTION unsigned sharedAddress(const void *pointer) {
@@ -429,122 +339,95 @@ template <int Pending> MPC_FUNCTION void waitCopies() {
 // Matrix units
 //===----------------------------------------------------------------------===//
 
-template <typename Word, int Count>
-MPC_FUNCTION void loadMatrix(Word (&tiles)[Count], const void *row) {
-  static_assert(Count == 1 || Count == 2 || Count == 4);
-  unsigned from = sharedAddress(row);
-  if constexpr (Count == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-                 : "=r"(tiles[0])
-                 : "r"(from)
-                 : "memory");
-  else if constexpr (Count == 2)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(tiles[0]), "=r"(tiles[1])
-                 : "r"(from)
-                 : "memory");
-  else
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-        : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
-        : "r"(from)
-        : "memory");
-}
-
-template <typename Word, int Count>
-MPC_FUNCTION void loadMatrixTransposed(Word (&tiles)[Count], const void *row) {
-  static_assert(Count == 1 || Count == 2 || Count == 4);
-  unsigned from = sharedAddress(row);
-  if constexpr (Count == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-                 : "=r"(tiles[0])
-                 : "r"(from)
-                 : "memory");
-  else if constexpr (Count == 2)
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-        : "=r"(tiles[0]), "=r"(tiles[1])
-        : "r"(from)
-        : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
-                 "{%0, %1, %2, %3}, [%4];"
-                 : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]),
-                   "=r"(tiles[3])
-                 : "r"(from)
-                 : "memory");
-}
+#define MPC_LOAD_MATRIX(name, modifier)                                        \
+  template <typename Word, int Count>                                          \
+  MPC_FUNCTION void name(Word(&tiles)[Count], const void *row) {               \
+    static_assert(Count == 1 || Count == 2 || Count == 4);                     \
+    unsigned from = sharedAddress(row);                                        \
+    if constexpr (Count == 1)                                                  \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x1" modifier                    \
+                   ".shared.b16 {%0}, [%1];"                                   \
+                   : "=r"(tiles[0])                                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+    else if constexpr (Count == 2)                                             \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x2" modifier                    \
+                   ".shared.b16 {%0, %1}, [%2];"                               \
+                   : "=r"(tiles[0]), "=r"(tiles[1])                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+    else                                                                       \
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4" modifier                    \
+                   ".shared.b16 {%0, %1, %2, %3}, [%4];"                       \
+                   : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]),           \
+                     "=r"(tiles[3])                                            \
+                   : "r"(from)                                                 \
+                   : "memory");                                                \
+  }
+MPC_LOAD_MATRIX(loadMatrix, "")
+MPC_LOAD_MATRIX(loadMatrixTransposed, ".trans")
+#undef MPC_LOAD_MATRIX
 
 namespace detail {
 template <typename T> constexpr bool isHalf = false;
 template <> constexpr bool isHalf<half> = true;
 } // namespace detail
 
-/// d += a * b on 16 x 8 x 16 elements of T.
+// d += a * b with two registers of a and one of b, and with twice as many.
+#define MPC_MMA(shape, d, a0, a1, b0)                                          \
+  asm("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5}, {%6}, "          \
+      "{%0, %1, %2, %3};"                                                      \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                         \
+      : "r"(a0), "r"(a1), "r"(b0))
+#define MPC_MMA_TWICE(shape, d, a, b)                                          \
+  asm("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, "        \
+      "{%8, %9}, {%0, %1, %2, %3};"                                            \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                         \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+
+/// 16 x 8 x 16 elements of T.
 template <typename T, typename Word>
 MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (detail::isHalf<T>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    MPC_MMA_TWICE("m16n8k16.row.col.f32.f16.f16.f32", d, a, b);
   else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    MPC_MMA_TWICE("m16n8k16.row.col.f32.bf16.bf16.f32", d, a, b);
 #else
   // Two halves of k; no bf16 before sm_80, and no kernel uses it there.
   if constexpr (detail::isHalf<T>) {
     for (int i = 0; i < 2; ++i)
-      asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-          "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-          : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
+      MPC_MMA("m16n8k8.row.col.f32.f16.f16.f32", d, a[2 * i], a[2 * i + 1],
+              b[i]);
   } else {
     __trap();
   }
 #endif
 }
 
-/// d += a * b on 16 x 8 x 8 elements of half.
+/// 16 x 8 x 8 elements of half.
 template <typename T, typename Word>
 MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[2], const Word (&b)[1]) {
   static_assert(detail::isHalf<T>);
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  MPC_MMA("m16n8k8.row.col.f32.f16.f16.f32", d, a[0], a[1], b[0]);
 }
 
-/// d += a * b on 16 x 8 x 4 elements in tf32.
-template <typename Word>
-MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[2],
-                          const Word (&b)[1]) {
+/// 16 x 8 x 4, or 16 x 8 x 8, elements in tf32.
+template <typename Word, int CountA, int CountB>
+MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[CountA],
+                          const Word (&b)[CountB]) {
+  static_assert(CountA == 2 * CountB && CountA <= 4);
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  if constexpr (CountA == 2)
+    MPC_MMA("m16n8k4.row.col.f32.tf32.tf32.f32", d, a[0], a[1], b[0]);
+  else
+    MPC_MMA_TWICE("m16n8k8.row.col.f32.tf32.tf32.f32", d, a, b);
 #else
   __trap();
 #endif
 }
-
-/// d += a * b on 16 x 8 x 8 elements in tf32.
-template <typename Word>
-MPC_FUNCTION void mmaTf32(float (&d)[4], const Word (&a)[4],
-                          const Word (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-  __trap();
-#endif
-}
+#undef MPC_MMA
+#undef MPC_MMA_TWICE
 
 } // namespace mpc
 
