@@ -7,6 +7,7 @@
 #include "Expression.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mpc;
 using namespace mpc::cuda;
@@ -15,6 +16,17 @@ using llvm::StringRef;
 /// Line width. Longer lines are broken at the space with the least nesting of
 /// parentheses, the last such space within the width.
 static constexpr size_t kColumns = 80;
+
+Expression::Expression(std::string text, Precedence precedence,
+                       llvm::ArrayRef<Expression> parts)
+    : text(std::move(text)), precedence(precedence) {
+  for (const Expression &part : parts) {
+    readsMemory |= part.readsMemory;
+    for (const std::string &variable : part.variables)
+      if (!reads(variable))
+        variables.push_back(variable);
+  }
+}
 
 std::string Expression::in(Precedence outer, bool closed) const {
   // Parenthesize arithmetic inside shifts and bit operators for readability.
@@ -26,35 +38,34 @@ std::string Expression::in(Precedence outer, bool closed) const {
   return enclose ? "(" + text + ")" : text;
 }
 
-void Expression::depend(const Expression &part) {
-  readsMemory |= part.readsMemory;
-  for (const std::string &variable : part.variables)
-    if (!reads(variable))
-      variables.push_back(variable);
-}
-
 bool Expression::reads(StringRef variable) const {
   return llvm::is_contained(variables, variable);
+}
+
+Expression cuda::prefix(StringRef op, const Expression &x) {
+  std::string operand = x.in(Precedence::Unary);
+  // "--x" would be a decrement.
+  if (op == "-" && operand.front() == '-')
+    operand = "(" + operand + ")";
+  return {op.str() + operand, Precedence::Unary, x};
 }
 
 Expression cuda::binary(const Expression &x, StringRef op, const Expression &y,
                         Precedence precedence) {
   Expression result(x.in(precedence) + " " + op.str() + " " +
                         y.in(precedence, /*closed=*/true),
-                    precedence);
-  result.depend(x);
-  result.depend(y);
+                    precedence, {x, y});
+  result.left = x.text;
   return result;
 }
 
-Expression cuda::call(StringRef name, llvm::ArrayRef<Expression> arguments) {
-  Expression result;
-  for (const Expression &argument : arguments) {
-    result.text += (result.text.empty() ? "" : ", ") + argument.text;
-    result.depend(argument);
-  }
-  result.text = name.str() + "(" + result.text + ")";
-  return result;
+Expression cuda::call(StringRef name, llvm::ArrayRef<Expression> arguments,
+                      StringRef brackets) {
+  std::string list = llvm::join(
+      llvm::map_range(arguments, [](const Expression &x) { return x.text; }),
+      ", ");
+  return {name.str() + brackets.front() + list + brackets.back(),
+          Precedence::Primary, arguments};
 }
 
 std::string cuda::wrapped(StringRef line, int indent) {

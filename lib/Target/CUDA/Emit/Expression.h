@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_EMIT_EXPRESSION_H
 #define MPC_LIB_TARGET_CUDA_EMIT_EXPRESSION_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -41,24 +42,29 @@ struct Expression {
   llvm::SmallVector<std::string, 1> variables;
   /// Whether the text is one lane of a vector with equal lanes.
   bool splat = false;
+  /// Text of the left operand of a binary operator.
+  std::string left;
 
   Expression() = default;
-  Expression(std::string text, Precedence precedence = Precedence::Primary)
-      : text(std::move(text)), precedence(precedence) {}
+  /// Inherits the memory and variable dependences of `parts`, the
+  /// subexpressions.
+  Expression(std::string text, Precedence precedence = Precedence::Primary,
+             llvm::ArrayRef<Expression> parts = {});
 
   /// Returns the text as an operand of an operator with precedence `outer`,
   /// parenthesized as needed; `closed`: also for equal precedence.
   std::string in(Precedence outer, bool closed = false) const;
-  /// Adds the memory and variable dependences of `part`, a subexpression.
-  void depend(const Expression &part);
   bool reads(llvm::StringRef variable) const;
 };
 
+/// "op x".
+Expression prefix(llvm::StringRef op, const Expression &x);
 /// "x op y".
 Expression binary(const Expression &x, llvm::StringRef op, const Expression &y,
                   Precedence precedence);
 /// "name(arguments)".
-Expression call(llvm::StringRef name, llvm::ArrayRef<Expression> arguments);
+Expression call(llvm::StringRef name, llvm::ArrayRef<Expression> arguments,
+                llvm::StringRef brackets = "()");
 
 /// Breaks `line`, indented by `indent`, at spaces to fit into 80 columns if
 /// possible; continuation lines are indented by four more.

@@ -66,6 +66,24 @@ void KernelPrinter::effect(const Twine &text) {
 // Types and literals
 //===----------------------------------------------------------------------===//
 
+/// Returns the signed and the unsigned type of a width, in bits.
+static std::pair<StringRef, StringRef> integerNames(unsigned width) {
+  switch (width) {
+  case 1:
+    return {"bool", "bool"};
+  case 8:
+    return {"signed char", "unsigned char"};
+  case 16:
+    return {"short", "unsigned short"};
+  case 32:
+    return {"int", "unsigned"};
+  case 64:
+    return {"long long", "unsigned long long"};
+  default:
+    return {};
+  }
+}
+
 std::string KernelPrinter::typeName(Type type, Operation *op) {
   if (auto vector = dyn_cast<VectorType>(type);
       vector && vector.getRank() == 1 && !vector.isScalable())
@@ -83,19 +101,10 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
     return "mpc::bfloat16";
   if (isa<Float8E4M3FNType>(type))
     return "unsigned char";
-  if (auto integer = dyn_cast<IntegerType>(type))
-    switch (integer.getWidth()) {
-    case 1:
-      return "bool";
-    case 8:
-      return "signed char";
-    case 16:
-      return "short";
-    case 32:
-      return "int";
-    case 64:
-      return "long long";
-    }
+  if (isa<IntegerType>(type))
+    if (StringRef name = integerNames(type.getIntOrFloatBitWidth()).first;
+        !name.empty())
+      return name.str();
   std::string text;
   llvm::raw_string_ostream(text) << type;
   fail(op, "uses the type " + text + ", which kernels do not support");
@@ -104,18 +113,9 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
 
 std::string KernelPrinter::unsignedName(Type type) {
   Type element = getElementTypeOrSelf(type);
-  unsigned width =
-      element.isIndex() ? (index64 ? 64 : 32) : element.getIntOrFloatBitWidth();
-  switch (width) {
-  case 8:
-    return "unsigned char";
-  case 16:
-    return "unsigned short";
-  case 64:
-    return "unsigned long long";
-  default:
-    return width == 1 ? "bool" : "unsigned";
-  }
+  return integerNames(element.isIndex() ? (index64 ? 64 : 32)
+                                        : element.getIntOrFloatBitWidth())
+      .second.str();
 }
 
 /// Returns the shortest decimal that round-trips `value`, with a point or
@@ -204,10 +204,9 @@ Expression KernelPrinter::literal(Attribute value, Type type, Operation *op) {
       lane.splat = true;
       return lane;
     }
-    std::string text;
-    for (Attribute attribute : elements.getValues<Attribute>())
-      text += (text.empty() ? "" : ", ") + one(attribute).text;
-    return Expression(typeName(type, op) + "{" + text + "}");
+    return call(typeName(type, op),
+                llvm::map_to_vector(elements.getValues<Attribute>(), one),
+                "{}");
   }
   fail(op, "has a constant that cannot be printed");
   return Expression("0");
@@ -237,8 +236,7 @@ Expression KernelPrinter::whole(Expression expression, Type type) {
   // The literal's type implies the lane type, except for short types.
   if (!element.isF32() && !element.isInteger(32) && !element.isInteger(1))
     arguments += ", " + typeName(element, kernel);
-  Expression result = call("mpc::splat<" + arguments + ">", expression);
-  return result;
+  return call("mpc::splat<" + arguments + ">", expression);
 }
 
 Expression KernelPrinter::take(Value value) {
@@ -315,13 +313,10 @@ static std::string defaultName(Value value) {
           .Case("math.fma", "sum")
           .Case("memref.atomic_rmw", "before")
           .Default("");
-  if (!common.empty()) {
-    if (value.getType().isIndex() && isa<arith::ArithDialect>(op->getDialect()))
-      return "index";
-    return common.str();
-  }
   if (isa<arith::ArithDialect>(op->getDialect()) && value.getType().isIndex())
     return "index";
+  if (!common.empty())
+    return common.str();
   if (isa<math::MathDialect>(op->getDialect()))
     return name.drop_front(StringRef("math.").size()).str();
   return "value";
@@ -451,39 +446,30 @@ Expression KernelPrinter::offset(MemRefType type, Indices indices,
 Expression KernelPrinter::element(Value memref, Indices indices,
                                   Operation *op) {
   Buffer buffer = bufferOf(memref, op);
-  auto type = cast<MemRefType>(memref.getType());
-  Expression result(buffer.name);
-  if (buffer.isArray) {
-    for (Value index : indices) {
-      Expression position = take(index);
-      result.text += "[" + position.text + "]";
-      result.depend(position);
-    }
-    return result;
-  }
-  Expression position = offset(type, indices, op);
-  result.text += "[" + position.text + "]";
-  result.depend(position);
-  return result;
+  SmallVector<Expression> positions;
+  if (buffer.isArray)
+    for (Value index : indices)
+      positions.push_back(take(index));
+  else
+    positions.push_back(
+        offset(cast<MemRefType>(memref.getType()), indices, op));
+  std::string text = buffer.name;
+  for (const Expression &position : positions)
+    text += "[" + position.text + "]";
+  return {text, Precedence::Primary, positions};
 }
 
 Expression KernelPrinter::address(Value memref, Indices indices,
                                   Operation *op) {
   Buffer buffer = bufferOf(memref, op);
-  if (buffer.isArray) {
-    Expression lvalue = element(memref, indices, op);
-    Expression result("&" + lvalue.text, Precedence::Unary);
-    result.depend(lvalue);
-    return result;
-  }
+  if (buffer.isArray)
+    return prefix("&", element(memref, indices, op));
   Expression position = offset(cast<MemRefType>(memref.getType()), indices, op);
   if (position.text == "0")
     return Expression(buffer.name);
   // Offsets of a pointer can be added in any order.
-  Expression result(buffer.name + " + " + position.in(Precedence::Sum),
-                    Precedence::Sum);
-  result.depend(position);
-  return result;
+  return {buffer.name + " + " + position.in(Precedence::Sum), Precedence::Sum,
+          position};
 }
 
 /// Returns the smallest element size, in bytes, of dynamic shared memory views.
@@ -595,37 +581,15 @@ void KernelPrinter::assign(ArrayRef<std::string> variables,
         next[j] = Expression(name);
       }
     // sum = sum + x.
-    StringRef text = next[i].text;
-    std::string target = variables[i];
-    bool compound = false;
-    for (StringRef sign : {"+", "-", "*"}) {
-      std::string head = target + " " + sign.str() + " ";
-      bool isOuter = next[i].precedence ==
-                     (sign == "*" ? Precedence::Product : Precedence::Sum);
-      // x - y - z is (x - y) - z: only two operands allow x -= y.
-      StringRef rest = text;
-      if (!isOuter || !rest.consume_front(head))
-        continue;
-      int depth = 0;
-      bool single = true;
-      for (size_t k = 0; k < rest.size(); ++k) {
-        if (rest[k] == '(' || rest[k] == '[')
-          ++depth;
-        else if (rest[k] == ')' || rest[k] == ']')
-          --depth;
-        else if (depth == 0 && rest[k] == ' ' && k + 2 < rest.size() &&
-                 rest[k + 2] == ' ' &&
-                 StringRef(sign == "*" ? "*/%" : "+-").contains(rest[k + 1]))
-          single = false;
-      }
-      if (!single)
-        continue;
-      line(target + " " + sign.str() + "= " + rest.str() + ";");
-      compound = true;
-      break;
-    }
-    if (!compound)
-      line(target + " = " + next[i].text + ";");
+    const std::string &variable = variables[i];
+    StringRef text = next[i].text, rest = text;
+    if (next[i].left == variable && rest.consume_front(variable + " ") &&
+        StringRef("+-*").contains(rest.front()))
+      line((Twine(variable) + " " + rest.take_front() + "=" +
+            rest.drop_front() + ";")
+               .str());
+    else
+      line((Twine(variable) + " = " + text + ";").str());
   }
 }
 

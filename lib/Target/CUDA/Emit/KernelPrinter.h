@@ -154,6 +154,14 @@ private:
   llvm::SmallVector<mlir::Value> waiting;
 };
 
+/// Functions of the prelude for a reduction over the lanes of a vector and of a
+/// warp; empty if there are none.
+struct ReductionNames {
+  llvm::StringRef ofLanes, ofWarp;
+};
+/// `kind` is a case of vector.kind or gpu.all_reduce_operation.
+ReductionNames reductionNames(llvm::StringRef kind);
+
 /// Print an op of their dialects. Return false if it has no form in CUDA C++.
 bool printArithmetic(KernelPrinter &p, mlir::Operation *op);
 bool printVector(KernelPrinter &p, mlir::Operation *op);

@@ -8,7 +8,6 @@
 #include "KernelPrinter.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,19 +22,14 @@ static Expression operation(KernelPrinter &p, Operation *op, StringRef text,
   return binary(x, text, y, precedence);
 }
 
+/// Converts to `type`, or to the unsigned integers of its width.
 static Expression castTo(KernelPrinter &p, Type type,
-                         const Expression &expression, Operation *op) {
+                         const Expression &expression, Operation *op,
+                         bool toUnsigned = false) {
+  std::string name = toUnsigned ? p.unsignedName(type)
+                                : p.typeName(getElementTypeOrSelf(type), op);
   bool isVector = isa<VectorType>(type);
-  std::string name = p.typeName(getElementTypeOrSelf(type), op);
   return call((isVector ? "mpc::convert<" : "static_cast<") + name + ">",
-              expression);
-}
-
-static Expression asUnsigned(KernelPrinter &p, const Expression &expression,
-                             Type type) {
-  bool isVector = isa<VectorType>(type);
-  return call((isVector ? "mpc::convert<" : "static_cast<") +
-                  p.unsignedName(type) + ">",
               expression);
 }
 
@@ -66,13 +60,6 @@ static bool printCast(KernelPrinter &p, Operation *op) {
     p.define(result, x);
     return true;
   }
-  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
-    Expression x = p.takeWhole(input);
-    if (isa<arith::UIToFPOp>(op))
-      x = asUnsigned(p, x, from);
-    p.define(result, castTo(p, to, x, op));
-    return true;
-  }
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) {
     bool isSigned = isa<arith::FPToSIOp>(op);
     std::string type =
@@ -81,41 +68,24 @@ static bool printCast(KernelPrinter &p, Operation *op) {
     p.define(result, isSigned ? x : castTo(p, to, x, op));
     return true;
   }
-  if (isa<arith::ExtSIOp>(op)) {
-    Expression x = p.takeWhole(input);
-    if (fromElement.isInteger(1)) {
-      Expression wide = castTo(p, to, x, op);
-      Expression negative("-" + wide.text, Precedence::Unary);
-      negative.depend(wide);
-      p.define(result, negative);
-      return true;
-    }
-    p.define(result, castTo(p, to, x, op));
-    return true;
-  }
-  if (isa<arith::ExtUIOp, arith::IndexCastUIOp>(op)) {
-    if (p.typeName(from, op) == p.typeName(to, op)) {
-      p.define(result, p.take(input));
-      return true;
-    }
-    Expression x = p.takeWhole(input);
-    p.define(result,
-             castTo(p, to,
-                    fromElement.isInteger(1) ? x : asUnsigned(p, x, from), op));
-    return true;
-  }
   if (isa<arith::TruncIOp>(op) && toElement.isInteger(1)) {
     Expression bit =
         binary(p.takeWhole(input), "&", Expression("1"), Precedence::BitAnd);
     p.define(result, binary(bit, "!=", Expression("0"), Precedence::Equality));
     return true;
   }
-  if (isa<arith::TruncIOp, arith::IndexCastOp>(op)) {
+  if (isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp,
+          arith::TruncIOp, arith::IndexCastOp>(op)) {
     if (p.typeName(from, op) == p.typeName(to, op)) {
       p.define(result, p.take(input));
       return true;
     }
-    p.define(result, castTo(p, to, p.takeWhole(input), op));
+    Expression x = p.takeWhole(input);
+    bool isBool = fromElement.isInteger(1);
+    if (isa<arith::UIToFPOp>(op) || (isa<arith::ExtUIOp>(op) && !isBool))
+      x = castTo(p, from, x, op, /*toUnsigned=*/true);
+    x = castTo(p, to, x, op);
+    p.define(result, isBool && isa<arith::ExtSIOp>(op) ? prefix("-", x) : x);
     return true;
   }
   if (isa<arith::BitcastOp>(op)) {
@@ -131,150 +101,56 @@ static bool printCast(KernelPrinter &p, Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Floating-point ops and others
+// Operators and functions
 //===----------------------------------------------------------------------===//
 
-/// Returns the prelude function that implements an op, if any.
-static StringRef preludeFunction(StringRef op) {
-  return llvm::StringSwitch<StringRef>(op)
-      .Case("arith.maximumf", "maximum")
-      .Case("arith.minimumf", "minimum")
-      .Case("arith.maxnumf", "maximumNumber")
-      .Case("arith.minnumf", "minimumNumber")
-      .Case("arith.remf", "rem")
-      .Cases({"math.absf", "math.absi"}, "abs")
-      .Case("math.fma", "fma")
-      .Case("math.sqrt", "sqrt")
-      .Case("math.rsqrt", "rsqrt")
-      .Case("math.floor", "floor")
-      .Case("math.ceil", "ceil")
-      .Case("math.trunc", "trunc")
-      .Case("math.roundeven", "roundEven")
-      .Case("math.copysign", "copySign")
-      .Case("math.exp", "exp")
-      .Case("math.expm1", "expm1")
-      .Case("math.log", "log")
-      .Case("math.log1p", "log1p")
-      .Case("math.tanh", "tanh")
-      .Case("math.erf", "erf")
-      .Case("math.sin", "sin")
-      .Case("math.cos", "cos")
-      .Case("math.tan", "tan")
-      .Case("math.asin", "asin")
-      .Case("math.acos", "acos")
-      .Case("math.atan", "atan")
-      .Case("math.atan2", "atan2")
-      .Case("math.sinh", "sinh")
-      .Case("math.cosh", "cosh")
-      .Case("math.asinh", "asinh")
-      .Case("math.acosh", "acosh")
-      .Case("math.atanh", "atanh")
-      .Case("math.powf", "pow")
-      .Default("");
-}
+namespace {
+enum class Numbers { Floats, Signed, Unsigned };
 
-static bool printMath(KernelPrinter &p, Operation *op) {
-  if (op->getNumResults() != 1)
-    return false;
-  Value result = op->getResult(0);
-  // 16-bit types are storage only.
-  Type element = getElementTypeOrSelf(result.getType());
-  bool is16 = element.isF16() || element.isBF16();
-  if (StringRef name = preludeFunction(op->getName().getStringRef());
-      !name.empty() && !is16) {
-    p.define(result, p.function(op, name));
-    return true;
-  }
-  if (auto negation = dyn_cast<arith::NegFOp>(op); negation && !is16) {
-    Expression x = p.takeWhole(negation.getOperand());
-    std::string inner = x.in(Precedence::Unary);
-    // "--x" would be a decrement.
-    if (StringRef(inner).starts_with("-"))
-      inner = "(" + inner + ")";
-    Expression negative("-" + inner, Precedence::Unary);
-    negative.depend(x);
-    p.define(result, negative);
-    return true;
-  }
-  auto sign = llvm::StringSwitch<StringRef>(op->getName().getStringRef())
-                  .Case("arith.addf", "+")
-                  .Case("arith.subf", "-")
-                  .Case("arith.mulf", "*")
-                  .Case("arith.divf", "/")
-                  .Default("");
-  if (sign.empty() || is16)
-    return false;
-  bool isProduct = sign == "*" || sign == "/";
-  p.define(result,
-           operation(p, op, sign,
-                     isProduct ? Precedence::Product : Precedence::Sum));
-  return true;
-}
+/// The C++ operator, or function of the prelude, that implements an op.
+struct OpForm {
+  StringRef op, text;
+  /// Primary: a function.
+  Precedence precedence = Precedence::Primary;
+  Numbers numbers = Numbers::Floats;
+  /// Function that wraps around, for scalars; indices never overflow.
+  StringRef wrapping = {};
+};
+} // namespace
 
-//===----------------------------------------------------------------------===//
-// Comparisons
-//===----------------------------------------------------------------------===//
-
-static Expression compare(KernelPrinter &p, arith::CmpFOp op) {
-  using Predicate = arith::CmpFPredicate;
-  auto ordered = [&](StringRef sign, Precedence precedence) {
-    return operation(p, op, sign, precedence);
-  };
-  // Negation of the ordered opposite: true if an operand is NaN.
-  auto unordered = [&](StringRef opposite) {
-    Expression inner = operation(p, op, opposite, Precedence::Relation);
-    Expression result("!(" + inner.text + ")", Precedence::Unary);
-    result.depend(inner);
-    return result;
-  };
-  switch (op.getPredicate()) {
-  case Predicate::AlwaysFalse:
-  case Predicate::AlwaysTrue: {
-    bool value = op.getPredicate() == Predicate::AlwaysTrue;
-    Expression result(value ? "true" : "false");
-    result.splat = isa<VectorType>(op.getType());
-    return result;
-  }
-  case Predicate::OEQ:
-    return ordered("==", Precedence::Equality);
-  case Predicate::OGT:
-    return ordered(">", Precedence::Relation);
-  case Predicate::OGE:
-    return ordered(">=", Precedence::Relation);
-  case Predicate::OLT:
-    return ordered("<", Precedence::Relation);
-  case Predicate::OLE:
-    return ordered("<=", Precedence::Relation);
-  case Predicate::UNE:
-    return ordered("!=", Precedence::Equality);
-  case Predicate::UGT:
-    return unordered("<=");
-  case Predicate::UGE:
-    return unordered("<");
-  case Predicate::ULT:
-    return unordered(">=");
-  case Predicate::ULE:
-    return unordered(">");
-  case Predicate::ONE:
-    return p.function(op, "differs");
-  case Predicate::UEQ:
-    return p.function(op, "equalOrNan");
-  case Predicate::ORD:
-    if (op.getLhs() == op.getRhs()) {
-      Expression isNan = call("mpc::isNan", p.takeWhole(op.getLhs()));
-      Expression result("!" + isNan.text, Precedence::Unary);
-      result.depend(isNan);
-      return result;
-    }
-    return p.function(op, "ordered");
-  case Predicate::UNO:
-    if (op.getLhs() == op.getRhs()) {
-      return call("mpc::isNan", p.takeWhole(op.getLhs()));
-    }
-    return p.function(op, "anyNan");
-  }
-  llvm_unreachable("a predicate of floats");
-}
+static const OpForm kForms[] = {
+    {"arith.addf", "+", Precedence::Sum},
+    {"arith.subf", "-", Precedence::Sum},
+    {"arith.mulf", "*", Precedence::Product},
+    {"arith.divf", "/", Precedence::Product},
+    {"arith.maximumf", "maximum"},
+    {"arith.minimumf", "minimum"},
+    {"math.absf", "abs"},
+    {"math.ceil", "ceil"},
+    {"math.copysign", "copySign"},
+    {"math.floor", "floor"},
+    {"math.fma", "fma"},
+    {"math.roundeven", "roundEven"},
+    {"math.sqrt", "sqrt"},
+    {"math.trunc", "trunc"},
+    {"arith.addi", "+", Precedence::Sum, Numbers::Signed, "add"},
+    {"arith.subi", "-", Precedence::Sum, Numbers::Signed, "subtract"},
+    {"arith.muli", "*", Precedence::Product, Numbers::Signed, "multiply"},
+    {"arith.divsi", "/", Precedence::Product, Numbers::Signed},
+    {"arith.divui", "/", Precedence::Product, Numbers::Unsigned},
+    {"arith.remsi", "%", Precedence::Product, Numbers::Signed},
+    {"arith.remui", "%", Precedence::Product, Numbers::Unsigned},
+    {"arith.andi", "&", Precedence::BitAnd, Numbers::Signed},
+    {"arith.ori", "|", Precedence::BitOr, Numbers::Signed},
+    {"arith.xori", "^", Precedence::BitXor, Numbers::Signed},
+    {"arith.shli", "<<", Precedence::Shift, Numbers::Unsigned},
+    {"arith.shrui", ">>", Precedence::Shift, Numbers::Unsigned},
+    {"arith.shrsi", ">>", Precedence::Shift, Numbers::Signed},
+    {"arith.maxsi", "maximum", Precedence::Primary, Numbers::Signed},
+    {"arith.minsi", "minimum", Precedence::Primary, Numbers::Signed},
+    {"arith.maxui", "maximum", Precedence::Primary, Numbers::Unsigned},
+    {"arith.minui", "minimum", Precedence::Primary, Numbers::Unsigned},
+};
 
 static bool bothNonNegative(Operation *op) {
   return llvm::all_of(op->getOperands(), [](Value value) {
@@ -283,195 +159,186 @@ static bool bothNonNegative(Operation *op) {
   });
 }
 
-static Expression compare(KernelPrinter &p, arith::CmpIOp op) {
-  using Predicate = arith::CmpIPredicate;
-  Predicate predicate = op.getPredicate();
-  StringRef sign = "==";
-  Precedence precedence = Precedence::Relation;
-  bool isUnsigned = predicate >= Predicate::ult;
-  switch (predicate) {
-  case Predicate::eq:
-  case Predicate::ne:
-    sign = predicate == Predicate::eq ? "==" : "!=";
-    precedence = Precedence::Equality;
-    break;
-  case Predicate::slt:
-  case Predicate::ult:
-    sign = "<";
-    break;
-  case Predicate::sle:
-  case Predicate::ule:
-    sign = "<=";
-    break;
-  case Predicate::sgt:
-  case Predicate::ugt:
-    sign = ">";
-    break;
-  case Predicate::sge:
-  case Predicate::uge:
-    sign = ">=";
-    break;
-  }
-  if (!isUnsigned || bothNonNegative(op))
-    return operation(p, op, sign, precedence);
-  Type type = op.getLhs().getType();
-  Expression x = p.takeWhole(op.getLhs()), y = p.takeWhole(op.getRhs());
-  return binary(asUnsigned(p, x, type), sign, asUnsigned(p, y, type),
-                precedence);
+/// Emits an operator or function on operands converted to unsigned.
+static Expression unsignedOperation(KernelPrinter &p, Operation *op,
+                                    StringRef text, Precedence precedence) {
+  auto take = [&](unsigned operand) {
+    Value value = op->getOperand(operand);
+    return castTo(p, value.getType(), p.takeWhole(value), op,
+                  /*toUnsigned=*/true);
+  };
+  Expression x = take(0), y = take(1);
+  return precedence == Precedence::Primary
+             ? call(("mpc::" + text).str(), {x, y})
+             : binary(x, text, y, precedence);
 }
 
-//===----------------------------------------------------------------------===//
-// Integers
-//===----------------------------------------------------------------------===//
-
-static bool printInteger(KernelPrinter &p, Operation *op) {
-  Value result = op->getResult(0);
-  Type type = result.getType(), element = getElementTypeOrSelf(type);
-  bool isBool = element.isInteger(1), isIndex = element.isIndex();
-  bool isVector = isa<VectorType>(type);
-
-  /// Converts to unsigned and back.
-  auto onUnsigned = [&](auto build) {
-    Expression x = asUnsigned(p, p.takeWhole(op->getOperand(0)), type);
-    Expression y = asUnsigned(p, p.takeWhole(op->getOperand(1)), type);
-    p.define(result, castTo(p, type, build(x, y), op));
+/// Prints arithmetic modulo 2 and logic of booleans.
+static bool printBoolean(KernelPrinter &p, Operation *op) {
+  bool isVector = isa<VectorType>(op->getResult(0).getType());
+  auto define = [&](const Expression &expression) {
+    p.define(op->getResult(0), expression);
     return true;
   };
-  auto plain = [&](StringRef sign, Precedence precedence) {
-    p.define(result, operation(p, op, sign, precedence));
-    return true;
-  };
-  auto named = [&](StringRef text) {
-    std::string full = text.str();
-    // A literal may differ in type from the other operand.
-    bool isShort =
-        isIndex ? p.isIndex64() : element.getIntOrFloatBitWidth() < 32;
-    if (!isVector && isShort)
-      full += "<" + p.typeName(element, op) + ">";
-    p.define(result, p.function(op, full));
-    return true;
-  };
-
-  // Bitwise ops.
-  if (isa<arith::AndIOp>(op))
-    return isBool && !isVector ? plain("&&", Precedence::And)
-                               : plain("&", Precedence::BitAnd);
-  if (isa<arith::OrIOp>(op))
-    return isBool && !isVector ? plain("||", Precedence::Or)
-                               : plain("|", Precedence::BitOr);
-  if (isa<arith::XOrIOp>(op)) {
-    if (isBool && matchPattern(op->getOperand(1), m_One())) {
-      Expression x = p.takeWhole(op->getOperand(0));
-      Expression inverse("!" + x.in(Precedence::Unary), Precedence::Unary);
-      inverse.depend(x);
-      p.define(result, inverse);
-      return true;
-    }
-    return isBool ? plain("!=", Precedence::Equality)
-                  : plain("^", Precedence::BitXor);
-  }
-  if (isa<arith::ShLIOp>(op) || isa<arith::ShRUIOp>(op)) {
-    bool left = isa<arith::ShLIOp>(op);
-    if (isIndex && bothNonNegative(op))
-      return plain(left ? "<<" : ">>", Precedence::Shift);
-    return onUnsigned([&](const Expression &x, const Expression &y) {
-      return binary(x, left ? "<<" : ">>", y, Precedence::Shift);
-    });
-  }
-  if (isa<arith::ShRSIOp>(op))
-    return plain(">>", Precedence::Shift);
-
-  // Integers wrap around; indices never overflow.
-  if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
-    bool isProduct = isa<arith::MulIOp>(op), isSum = isa<arith::AddIOp>(op);
-    if (isBool)
-      return isProduct ? plain(isVector ? "&" : "&&",
-                               isVector ? Precedence::BitAnd : Precedence::And)
-                       : plain("!=", Precedence::Equality);
-    if (!isIndex && !isVector)
-      return named(isProduct ? "multiply" : isSum ? "add" : "subtract");
-    APInt constant;
-    if (isSum && isIndex && !isVector &&
-        matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
-        constant.isNegative()) {
-      Expression x = p.take(op->getOperand(0));
-      Expression magnitude(std::to_string(-constant.getSExtValue()));
-      p.define(result, binary(x, "-", magnitude, Precedence::Sum));
-      return true;
-    }
-    return isProduct ? plain("*", Precedence::Product)
-                     : plain(isSum ? "+" : "-", Precedence::Sum);
-  }
-
-  // Division.
-  if (isa<arith::DivSIOp>(op))
-    return plain("/", Precedence::Product);
-  if (isa<arith::RemSIOp>(op))
-    return plain("%", Precedence::Product);
-  if (isa<arith::DivUIOp, arith::RemUIOp>(op)) {
-    StringRef sign = isa<arith::DivUIOp>(op) ? "/" : "%";
-    if (isIndex && bothNonNegative(op))
-      return plain(sign, Precedence::Product);
-    return onUnsigned([&](const Expression &x, const Expression &y) {
-      return binary(x, sign, y, Precedence::Product);
-    });
-  }
-  if (isa<arith::CeilDivUIOp>(op) && isIndex && bothNonNegative(op))
-    return named("ceilDivide");
-
-  // Minimum and maximum.
-  bool isMax = isa<arith::MaxSIOp, arith::MaxUIOp>(op);
-  if (isa<arith::MaxSIOp, arith::MinSIOp>(op))
-    return named(isMax ? "maximum" : "minimum");
-  if (isa<arith::MaxUIOp, arith::MinUIOp>(op)) {
-    if (bothNonNegative(op))
-      return named(isMax ? "maximum" : "minimum");
-    return onUnsigned([&](const Expression &x, const Expression &y) {
-      return call(isMax ? "mpc::maximum" : "mpc::minimum", {x, y});
-    });
-  }
+  if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
+    return define(prefix("!", p.takeWhole(op->getOperand(0))));
+  if (isa<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(op))
+    return define(operation(p, op, "!=", Precedence::Equality));
+  if (isa<arith::AndIOp, arith::MulIOp>(op))
+    return define(isVector ? operation(p, op, "&", Precedence::BitAnd)
+                           : operation(p, op, "&&", Precedence::And));
+  if (isa<arith::OrIOp>(op) && !isVector)
+    return define(operation(p, op, "||", Precedence::Or));
   return false;
 }
 
+/// 16-bit types are storage only.
+static bool isStorage(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isF16() || element.isBF16();
+}
+
+static bool printForm(KernelPrinter &p, Operation *op) {
+  const auto *form = llvm::find_if(kForms, [&](const OpForm &form) {
+    return form.op == op->getName().getStringRef();
+  });
+  if (form == std::end(kForms))
+    return false;
+  Value result = op->getResult(0);
+  bool isVector = isa<VectorType>(result.getType());
+  Type element = getElementTypeOrSelf(result.getType());
+  bool isFunction = form->precedence == Precedence::Primary;
+  if (form->numbers == Numbers::Floats) {
+    if (isStorage(element))
+      return false;
+    p.define(result, isFunction
+                         ? p.function(op, form->text)
+                         : operation(p, op, form->text, form->precedence));
+    return true;
+  }
+  if (element.isInteger(1) && printBoolean(p, op))
+    return true;
+  if (form->numbers == Numbers::Unsigned && !bothNonNegative(op)) {
+    Expression text = unsignedOperation(p, op, form->text, form->precedence);
+    p.define(result, castTo(p, result.getType(), text, op));
+    return true;
+  }
+  bool wraps = !form->wrapping.empty() && !element.isIndex() && !isVector;
+  if (isFunction || wraps) {
+    std::string name = (wraps ? form->wrapping : form->text).str();
+    // A literal may differ in type from the other operand.
+    bool isShort = element.isIndex() ? p.isIndex64()
+                                     : element.getIntOrFloatBitWidth() < 32;
+    if (!isVector && isShort)
+      name += "<" + p.typeName(element, op) + ">";
+    p.define(result, p.function(op, name));
+    return true;
+  }
+  APInt constant;
+  if (isa<arith::AddIOp>(op) && !isVector &&
+      matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
+      constant.isNegative()) {
+    Expression magnitude(std::to_string(-constant.getSExtValue()));
+    p.define(result, binary(p.take(op->getOperand(0)), "-", magnitude,
+                            Precedence::Sum));
+    return true;
+  }
+  p.define(result, operation(p, op, form->text, form->precedence));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons and selections
+//===----------------------------------------------------------------------===//
+
+static Expression compare(KernelPrinter &p, arith::CmpFOp op) {
+  /// By predicate: an operator, or (Primary) a literal or function.
+  struct Form {
+    StringRef text;
+    Precedence precedence = Precedence::Primary;
+    /// Whether to negate the ordered opposite: true if an operand is NaN.
+    bool negated = false;
+  };
+  static const Form kPredicates[] = {{"false"},
+                                     {"==", Precedence::Equality},
+                                     {">", Precedence::Relation},
+                                     {">=", Precedence::Relation},
+                                     {"<", Precedence::Relation},
+                                     {"<=", Precedence::Relation},
+                                     {"differs"},
+                                     {"ordered"},
+                                     {"equalOrNan"},
+                                     {"<=", Precedence::Relation, true},
+                                     {"<", Precedence::Relation, true},
+                                     {">=", Precedence::Relation, true},
+                                     {">", Precedence::Relation, true},
+                                     {"!=", Precedence::Equality},
+                                     {"anyNan"},
+                                     {"true"}};
+  using Predicate = arith::CmpFPredicate;
+  Predicate predicate = op.getPredicate();
+  const Form &form = kPredicates[static_cast<size_t>(predicate)];
+  if (predicate == Predicate::AlwaysFalse ||
+      predicate == Predicate::AlwaysTrue) {
+    Expression result(form.text.str());
+    result.splat = isa<VectorType>(op.getType());
+    return result;
+  }
+  if (op.getLhs() == op.getRhs() &&
+      (predicate == Predicate::ORD || predicate == Predicate::UNO)) {
+    Expression isNan = call("mpc::isNan", p.takeWhole(op.getLhs()));
+    return predicate == Predicate::UNO ? isNan : prefix("!", isNan);
+  }
+  if (form.precedence == Precedence::Primary)
+    return p.function(op, form.text);
+  Expression result = operation(p, op, form.text, form.precedence);
+  return form.negated ? prefix("!", result) : result;
+}
+
+static Expression compare(KernelPrinter &p, arith::CmpIOp op) {
+  // By predicate.
+  static constexpr StringRef kSigns[] = {"==", "!=", "<",  "<=", ">",
+                                         ">=", "<",  "<=", ">",  ">="};
+  arith::CmpIPredicate predicate = op.getPredicate();
+  StringRef sign = kSigns[static_cast<size_t>(predicate)];
+  Precedence precedence = predicate <= arith::CmpIPredicate::ne
+                              ? Precedence::Equality
+                              : Precedence::Relation;
+  return predicate < arith::CmpIPredicate::ult || bothNonNegative(op)
+             ? operation(p, op, sign, precedence)
+             : unsignedOperation(p, op, sign, precedence);
+}
+
+static Expression select(KernelPrinter &p, arith::SelectOp op) {
+  bool isVector = isa<VectorType>(op.getType());
+  Expression condition =
+      isVector ? p.takeWhole(op.getCondition()) : p.take(op.getCondition());
+  Expression x = p.take(op.getTrueValue()), y = p.take(op.getFalseValue());
+  if (isVector) {
+    if (x.splat && y.splat)
+      x = p.whole(x, op.getType());
+    return call("mpc::select", {condition, x, y});
+  }
+  return {condition.in(Precedence::Choice, true) + " ? " +
+              x.in(Precedence::Choice, true) + " : " + y.in(Precedence::Choice),
+          Precedence::Choice,
+          {condition, x, y}};
+}
+
 bool cuda::printArithmetic(KernelPrinter &p, Operation *op) {
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
     p.bind(constant,
            p.literal(constant.getValue(), constant.getType(), constant));
-    return true;
-  }
-  if (auto comparison = dyn_cast<arith::CmpFOp>(op)) {
+  else if (auto comparison = dyn_cast<arith::CmpFOp>(op))
     p.define(comparison, compare(p, comparison));
-    return true;
-  }
-  if (auto comparison = dyn_cast<arith::CmpIOp>(op)) {
+  else if (auto comparison = dyn_cast<arith::CmpIOp>(op))
     p.define(comparison, compare(p, comparison));
-    return true;
-  }
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    if (isa<VectorType>(select.getType())) {
-      Expression condition = p.takeWhole(select.getCondition());
-      Expression x = p.take(select.getTrueValue());
-      Expression y = p.take(select.getFalseValue());
-      if (x.splat && y.splat)
-        x = p.whole(x, select.getType());
-      p.define(select, call("mpc::select", {condition, x, y}));
-      return true;
-    }
-    Expression condition = p.take(select.getCondition());
-    Expression x = p.take(select.getTrueValue());
-    Expression y = p.take(select.getFalseValue());
-    Expression result(condition.in(Precedence::Choice, true) + " ? " +
-                          x.in(Precedence::Choice, true) + " : " +
-                          y.in(Precedence::Choice),
-                      Precedence::Choice);
-    result.depend(condition);
-    result.depend(x);
-    result.depend(y);
-    p.define(select, result);
-    return true;
-  }
-  return printCast(p, op) || printMath(p, op) ||
-         (op->getNumResults() == 1 && op->getNumOperands() == 2 &&
-          getElementTypeOrSelf(op->getResult(0).getType()).isIntOrIndex() &&
-          isa<arith::ArithDialect>(op->getDialect()) && printInteger(p, op));
+  else if (auto choice = dyn_cast<arith::SelectOp>(op))
+    p.define(choice, select(p, choice));
+  else if (auto negation = dyn_cast<arith::NegFOp>(op);
+           negation && !isStorage(negation.getType()))
+    p.define(negation, prefix("-", p.takeWhole(negation.getOperand())));
+  else
+    return printCast(p, op) || printForm(p, op);
+  return true;
 }

@@ -9,85 +9,58 @@
 #include "../MatrixUnits.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-static char axis(gpu::Dimension dimension) {
-  return dimension == gpu::Dimension::x   ? 'X'
-         : dimension == gpu::Dimension::y ? 'Y'
-                                          : 'Z';
-}
-
-/// Returns the prelude function of a warp reduction.
-static StringRef warpReduction(gpu::AllReduceOperation kind) {
-  switch (kind) {
-  case gpu::AllReduceOperation::ADD:
-    return "warpSum";
-  case gpu::AllReduceOperation::MUL:
-    return "warpProduct";
-  case gpu::AllReduceOperation::MAXIMUMF:
-  case gpu::AllReduceOperation::MAXSI:
-    return "warpMax";
-  case gpu::AllReduceOperation::MINIMUMF:
-  case gpu::AllReduceOperation::MINSI:
-    return "warpMin";
-  case gpu::AllReduceOperation::OR:
-    return "warpOr";
-  case gpu::AllReduceOperation::AND:
-    return "warpAnd";
-  default:
-    return {};
-  }
+/// Prints the index of a thread, block or lane.
+static bool printIndex(KernelPrinter &p, Operation *op) {
+  StringRef function =
+      llvm::StringSwitch<StringRef>(op->getName().getStringRef())
+          .Case("gpu.thread_id", "thread")
+          .Case("gpu.block_id", "block")
+          .Case("gpu.lane_id", "lane")
+          .Case("gpu.subgroup_id", "warp")
+          .Default("");
+  if (function.empty())
+    return false;
+  std::string name = "mpc::" + function.str();
+  if (auto axis = op->getAttrOfType<gpu::DimensionAttr>("dimension"))
+    name += gpu::stringifyDimension(axis.getValue()).upper();
+  Expression text = call(name, {});
+  p.define(op->getResult(0),
+           p.isIndex64() ? call("static_cast<long long>", text) : text);
+  return true;
 }
 
 bool cuda::printGpu(KernelPrinter &p, Operation *op) {
-  auto place = [&](std::string name) {
-    Expression text("mpc::" + name + "()");
-    p.define(op->getResult(0),
-             p.isIndex64() ? call("static_cast<long long>", text) : text);
+  if (printIndex(p, op))
     return true;
-  };
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-    return place(std::string("thread") + axis(id.getDimension()));
-  if (auto id = dyn_cast<gpu::BlockIdOp>(op))
-    return place(std::string("block") + axis(id.getDimension()));
-  if (auto size = dyn_cast<gpu::BlockDimOp>(op))
-    return place(std::string("blockSize") + axis(size.getDimension()));
-  if (auto size = dyn_cast<gpu::GridDimOp>(op))
-    return place(std::string("gridSize") + axis(size.getDimension()));
-  if (isa<gpu::LaneIdOp>(op))
-    return place("lane");
-  if (isa<gpu::SubgroupIdOp>(op))
-    return place("warp");
   if (isa<gpu::BarrierOp>(op)) {
     p.effect("mpc::barrier();");
     return true;
   }
-  if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
+  if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op);
+      shuffle && shuffle.getMode() == gpu::ShuffleMode::XOR) {
     if (!shuffle.getValid().use_empty()) {
       p.fail(op,
              "uses the validity result of a shuffle, which is not supported");
       return true;
     }
-    std::string name = "mpc::shuffle";
-    if (shuffle.getMode() == gpu::ShuffleMode::XOR)
-      name += "Xor";
-    else if (shuffle.getMode() == gpu::ShuffleMode::UP)
-      name += "Up";
-    else if (shuffle.getMode() == gpu::ShuffleMode::DOWN)
-      name += "Down";
     SmallVector<Expression> operands = {p.takeWhole(shuffle.getValue()),
                                         p.take(shuffle.getOffset())};
     APInt width;
     if (!matchPattern(shuffle.getWidth(), m_ConstantInt(&width)) || width != 32)
       operands.push_back(p.take(shuffle.getWidth()));
-    p.declare(shuffle.getShuffleResult(), call(name, operands));
+    p.declare(shuffle.getShuffleResult(), call("mpc::shuffleXor", operands));
     return true;
   }
   if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op)) {
-    StringRef name = warpReduction(reduce.getOp());
+    StringRef name =
+        reductionNames(gpu::stringifyAllReduceOperation(reduce.getOp())).ofWarp;
     if (name.empty() || reduce.getClusterStride() != 1)
       return false;
     SmallVector<Expression> operands = {p.takeWhole(reduce.getValue())};
@@ -105,17 +78,7 @@ bool cuda::printGpu(KernelPrinter &p, Operation *op) {
 
 bool cuda::printCuda(KernelPrinter &p, Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
-    Expression text = p.function(op, prelude.getCallee());
-    // Collectives must be reached by all lanes: never move them.
-    StringRef name = prelude.getCallee();
-    bool isCollective = name.starts_with("warp") ||
-                        name.starts_with("barrier") ||
-                        name.starts_with("shuffle") || name == "ballot" ||
-                        name == "any" || name == "all";
-    if (isCollective)
-      p.declare(prelude.getResult(), text);
-    else
-      p.define(prelude.getResult(), text);
+    p.define(prelude.getResult(), p.function(op, prelude.getCallee()));
     return true;
   }
   if (auto product = dyn_cast<cuda::MmaOp>(op)) {
@@ -135,29 +98,12 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
     Expression a = p.address(product.getA(), product.getAIndices(), op),
                b = p.address(product.getB(), product.getBIndices(), op);
     auto word = [](bool value) { return value ? ", true" : ", false"; };
-    p.effect(std::string("mpc::warpgroupMma<mpc::") +
+    p.effect("mpc::warpgroupMma<mpc::" +
              findMatrixUnit(MatrixInstruction::Wgmma, product.getType())
                  ->argument.str() +
              word(product.getATransposed()) + word(product.getBTransposed()) +
              ">(" + p.bufferOf(product.getSums(), op).name + ", " + a.text +
              ", " + b.text + ", " + p.take(product.getKeep()).text + ");");
-    return true;
-  }
-  if (isa<cuda::WarpgroupFenceOp>(op)) {
-    p.effect("mpc::warpgroupFence();");
-    return true;
-  }
-  if (isa<cuda::WarpgroupCommitOp>(op)) {
-    p.effect("mpc::warpgroupCommit();");
-    return true;
-  }
-  if (auto wait = dyn_cast<cuda::WarpgroupWaitOp>(op)) {
-    p.effect("mpc::warpgroupWait<" + std::to_string(wait.getPending()) +
-             ">();");
-    return true;
-  }
-  if (isa<cuda::FenceSharedOp>(op)) {
-    p.effect("mpc::fenceShared();");
     return true;
   }
   if (auto load = dyn_cast<cuda::LoadMatrixOp>(op)) {
@@ -177,18 +123,6 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
              to.text + ", " + from.text + valid + ");");
     return true;
   }
-  if (isa<cuda::CommitCopiesOp>(op)) {
-    p.effect("mpc::commitCopies();");
-    return true;
-  }
-  if (auto wait = dyn_cast<cuda::WaitCopiesOp>(op)) {
-    p.effect("mpc::waitCopies<" + std::to_string(wait.getPending()) + ">();");
-    return true;
-  }
-  if (isa<cuda::SyncWarpOp>(op)) {
-    p.effect("mpc::syncWarp();");
-    return true;
-  }
   if (auto meeting = dyn_cast<cuda::GridBarrierOp>(op)) {
     Expression counter =
         p.address(meeting.getCounters(), meeting.getCounter(), op);
@@ -197,9 +131,13 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
              p.take(meeting.getFirst()).text + ");");
     return true;
   }
-  if (isa<cuda::FenceOp>(op)) {
-    p.effect("mpc::fence();");
-    return true;
-  }
-  return false;
+  if (op->getNumOperands() || !isa<cuda::CudaDialect>(op->getDialect()))
+    return false;
+  // The function has the op's name.
+  std::string name =
+      llvm::convertToCamelFromSnakeCase(op->getName().stripDialect());
+  if (auto pending = op->getAttrOfType<IntegerAttr>("pending"))
+    name += "<" + std::to_string(pending.getInt()) + ">";
+  p.effect("mpc::" + name + "();");
+  return true;
 }

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -21,9 +22,7 @@ using namespace mpc::cuda;
 /// Returns true if the memory is read-only, for a pointer to const.
 static bool isConstant(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
-    if (!isa<memref::SubViewOp, memref::ReinterpretCastOp, memref::CastOp,
-             memref::CollapseShapeOp, memref::ExpandShapeOp, memref::ViewOp,
-             memref::AssumeAlignmentOp>(op))
+    if (!isa<memref::SubViewOp, memref::ReinterpretCastOp, memref::ViewOp>(op))
       return false;
     memref = op->getOperand(0);
   }
@@ -76,7 +75,7 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
                   ? op.getStaticSizes()[i] == 1
                   : isConstantIntValue(offsets[i], 0) &&
                         op.getStaticSizes()[i] == sourceType.getDimSize(i);
-    Expression place(buffer.name);
+    std::string place = buffer.name;
     for (auto [i, offset] : llvm::enumerate(offsets)) {
       if (isRow && static_cast<int64_t>(i) >= dropped)
         break;
@@ -88,16 +87,12 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
             Expression(p.newVariable(value, p.newName("row"), &position));
         p.bind(value, position);
       }
-      place.text += "[" + position.text + "]";
-      place.depend(position);
+      place += "[" + position.text + "]";
     }
-    if (isRow) {
-      p.bindBuffer(op, {place.text, /*isArray=*/true});
-      return;
-    }
-    place.text = "&" + place.text;
-    place.precedence = Precedence::Unary;
-    definePointer(p, op, place, op);
+    if (isRow)
+      p.bindBuffer(op, {place, /*isArray=*/true});
+    else
+      definePointer(p, op, {"&" + place, Precedence::Unary}, op);
     return;
   }
   SmallVector<int64_t> strides;
@@ -126,36 +121,13 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Returns the prelude function ("atomicAdd") of a read-modify-write.
-static StringRef atomicName(arith::AtomicRMWKind kind) {
-  using Kind = arith::AtomicRMWKind;
-  switch (kind) {
-  case Kind::addf:
-  case Kind::addi:
-    return "atomicAdd";
-  case Kind::maximumf:
-  case Kind::maxs:
-    return "atomicMax";
-  case Kind::minimumf:
-  case Kind::mins:
-    return "atomicMin";
-  case Kind::maxu:
-    return "atomicMaxUnsigned";
-  case Kind::minu:
-    return "atomicMinUnsigned";
-  case Kind::ori:
-    return "atomicOr";
-  case Kind::andi:
-    return "atomicAnd";
-  case Kind::assign:
-    return "atomicExchange";
-  default:
-    return {};
-  }
-}
-
 static void printAtomic(KernelPrinter &p, memref::AtomicRMWOp op) {
-  StringRef name = atomicName(op.getKind());
+  StringRef name =
+      llvm::StringSwitch<StringRef>(arith::stringifyAtomicRMWKind(op.getKind()))
+          .Case("addi", "atomicAdd")
+          .Case("maxu", "atomicMaxUnsigned")
+          .Case("ori", "atomicOr")
+          .Default("");
   if (name.empty())
     return p.fail(op, "has no atomic function in CUDA C++");
   Expression to = p.address(op.getMemref(), op.getIndices(), op);
@@ -263,7 +235,7 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
     if (source.isArray) {
       for (int64_t i = 0; i < rank; ++i)
         start.text += "[0]";
-      start = Expression("&" + start.text, Precedence::Unary);
+      start = prefix("&", start);
     }
     OpFoldResult offset = cast.getMixedOffsets().front();
     if (auto value = dyn_cast<Value>(offset))
@@ -273,21 +245,6 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
                      Expression(std::to_string(*getConstantIntValue(offset))),
                      Precedence::Sum);
     definePointer(p, cast, start, op);
-    return true;
-  }
-  if (isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::CastOp,
-          memref::AssumeAlignmentOp, memref::MemorySpaceCastOp>(op)) {
-    KernelPrinter::Buffer source = p.bufferOf(op->getOperand(0), op);
-    bool reshapes = isa<memref::CollapseShapeOp, memref::ExpandShapeOp>(op);
-    if (!source.isArray || !reshapes) {
-      p.bindBuffer(op->getResult(0), source);
-      return true;
-    }
-    auto type = mlir::cast<MemRefType>(op->getOperand(0).getType());
-    Expression start("&" + source.name, Precedence::Unary);
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      start.text += "[0]";
-    definePointer(p, op->getResult(0), start, op);
     return true;
   }
   return false;

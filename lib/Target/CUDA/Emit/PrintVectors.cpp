@@ -6,38 +6,20 @@
 
 #include "KernelPrinter.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Returns "mpc::shuffleLanes<0, 2>": a permutation of the lanes of one or two
-/// vectors.
-static std::string lanePicker(ArrayRef<int64_t> lanes) {
-  std::string text = "mpc::shuffleLanes<";
-  for (auto [i, lane] : llvm::enumerate(lanes))
-    text += (i ? ", " : "") + std::to_string(lane);
-  return text + ">";
-}
-
-static StringRef reductionName(vector::CombiningKind kind) {
-  switch (kind) {
-  case vector::CombiningKind::ADD:
-    return "sumOfLanes";
-  case vector::CombiningKind::MUL:
-    return "productOfLanes";
-  case vector::CombiningKind::MAXIMUMF:
-  case vector::CombiningKind::MAXSI:
-    return "maximumOfLanes";
-  case vector::CombiningKind::MINIMUMF:
-  case vector::CombiningKind::MINSI:
-    return "minimumOfLanes";
-  case vector::CombiningKind::AND:
-    return "allLanes";
-  case vector::CombiningKind::OR:
-    return "anyLane";
-  default:
-    return {};
-  }
+ReductionNames cuda::reductionNames(StringRef kind) {
+  return llvm::StringSwitch<ReductionNames>(kind)
+      .Case("add", {"sumOfLanes", "warpSum"})
+      .Case("maximumf", {"maximumOfLanes", "warpMax"})
+      .Case("minimumf", {"minimumOfLanes", "warpMin"})
+      .Case("or", {"anyLane", ""})
+      .Default({});
 }
 
 bool cuda::printVector(KernelPrinter &p, Operation *op) {
@@ -64,34 +46,16 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     Expression lane =
         isDynamic ? p.take(extract.getDynamicPosition().front())
                   : Expression(std::to_string(extract.getStaticPosition()[0]));
-    Expression result(vector.in(Precedence::Primary) + "[" + lane.text + "]");
-    result.depend(vector);
-    result.depend(lane);
-    p.define(extract, result);
-    return true;
-  }
-  if (auto insert = dyn_cast<vector::InsertOp>(op)) {
-    if (insert.getStaticPosition().size() != 1 ||
-        isa<VectorType>(insert.getValueToStoreType()))
-      return false;
-    Expression lane =
-        insert.hasDynamicPosition()
-            ? p.take(insert.getDynamicPosition().front())
-            : Expression(std::to_string(insert.getStaticPosition()[0]));
-    Expression vector = p.takeWhole(insert.getDest());
-    Expression value = p.take(insert.getValueToStore());
-    p.define(insert, call("mpc::withLane", {vector, lane, value}));
+    p.define(extract, {vector.in(Precedence::Primary) + "[" + lane.text + "]",
+                       Precedence::Primary,
+                       {vector, lane}});
     return true;
   }
   if (auto elements = dyn_cast<vector::FromElementsOp>(op)) {
-    Expression result;
-    for (Value element : elements.getElements()) {
-      Expression lane = p.take(element);
-      result.text += (result.text.empty() ? "" : ", ") + lane.text;
-      result.depend(lane);
-    }
-    result.text = p.typeName(elements.getType(), op) + "{" + result.text + "}";
-    p.define(elements, result);
+    SmallVector<Expression> lanes;
+    for (Value element : elements.getElements())
+      lanes.push_back(p.take(element));
+    p.define(elements, call(p.typeName(elements.getType(), op), lanes, "{}"));
     return true;
   }
   if (auto shuffle = dyn_cast<vector::ShuffleOp>(op)) {
@@ -103,16 +67,11 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     Expression second = p.takeWhole(shuffle.getV2());
     if (both)
       operands.push_back(second);
-    p.define(shuffle, call(lanePicker(shuffle.getMask()), operands));
-    return true;
-  }
-  if (auto slice = dyn_cast<vector::ExtractStridedSliceOp>(op)) {
-    int64_t begin = cast<IntegerAttr>(slice.getOffsets()[0]).getInt();
-    SmallVector<int64_t> lanes;
-    for (int64_t i = 0; i < cast<VectorType>(slice.getType()).getDimSize(0);
-         ++i)
-      lanes.push_back(begin + i);
-    p.define(slice, call(lanePicker(lanes), p.takeWhole(slice.getSource())));
+    std::string mask = llvm::join(
+        llvm::map_range(shuffle.getMask(),
+                        [](int64_t lane) { return std::to_string(lane); }),
+        ", ");
+    p.define(shuffle, call("mpc::shuffleLanes<" + mask + ">", operands));
     return true;
   }
   if (auto cast = dyn_cast<vector::BitCastOp>(op)) {
@@ -120,28 +79,10 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
                         p.takeWhole(cast.getSource())));
     return true;
   }
-  if (auto step = dyn_cast<vector::StepOp>(op)) {
-    VectorType type = step.getType();
-    p.define(step, Expression("mpc::laneNumbers<" +
-                              std::to_string(type.getDimSize(0)) + ", " +
-                              p.typeName(type.getElementType(), op) + ">()"));
-    return true;
-  }
-  if (auto mask = dyn_cast<vector::ConstantMaskOp>(op)) {
-    p.define(mask,
-             Expression("mpc::firstLanes<" +
-                        std::to_string(mask.getType().getDimSize(0)) + ">(" +
-                        std::to_string(mask.getMaskDimSizes()[0]) + ")"));
-    return true;
-  }
-  if (auto mask = dyn_cast<vector::CreateMaskOp>(op)) {
-    std::string lanes = std::to_string(mask.getType().getDimSize(0));
-    p.define(mask, call("mpc::firstLanes<" + lanes + ">",
-                        p.take(mask.getOperands().front())));
-    return true;
-  }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
-    StringRef name = reductionName(reduction.getKind());
+    StringRef name =
+        reductionNames(vector::stringifyCombiningKind(reduction.getKind()))
+            .ofLanes;
     if (name.empty())
       return false;
     Expression result =

@@ -30,8 +30,8 @@ MPC_UNCHECKED inline void loadTiles(Word (&tiles)[Count], const void *row,
   }
   MatrixLoad operands{row, {}};
   meet(
-      Transposed ? "loadMatrixTransposed" : "loadMatrix", line, kEveryLane,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      Transposed ? "loadMatrixTransposed" : "loadMatrix", line,
+      [](void **lanes) MPC_UNCHECKED {
         for (int tile = 0; tile < Count; ++tile)
           for (int i = 0; i < kWarpSize; ++i) {
             unsigned pair = 0;
@@ -115,7 +115,7 @@ MPC_UNCHECKED inline void multiply(const char *name, float (&d)[4],
   __builtin_memcpy(operands.a, a, sizeof(a));
   __builtin_memcpy(operands.b, b, sizeof(b));
   __builtin_memcpy(operands.d, d, sizeof(d));
-  meet(name, line, kEveryLane, compute, &operands);
+  meet(name, line, compute, &operands);
   __builtin_memcpy(d, operands.d, sizeof(d));
 }
 } // namespace host
@@ -126,7 +126,7 @@ inline void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
                 int line = __builtin_LINE()) {
   host::multiply(
       "mma", d, a, b,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      [](void **lanes) MPC_UNCHECKED {
         host::multiplyTiles<2>(lanes, [](unsigned word, int i) {
           return host::elementOf<T>(word, i);
         });
@@ -141,7 +141,7 @@ inline void mmaTf32(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
                     int line = __builtin_LINE()) {
   host::multiply(
       "mmaTf32", d, a, b,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      [](void **lanes) MPC_UNCHECKED {
         host::multiplyTiles<1>(lanes, [](unsigned word, int) {
           return floatOf(word & 0xffffe000u);
         });
@@ -161,7 +161,7 @@ inline void mmaFloat8(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
                       int line = __builtin_LINE()) {
   host::multiply(
       "mmaFloat8", d, a, b,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      [](void **lanes) MPC_UNCHECKED {
         host::multiplyTiles<4>(lanes, [](unsigned word, int i) {
           unsigned bits = word >> 8 * i & 0xffu, magnitude = bits & 0x7fu;
           // The bits of a subnormal or normal float 2^120 times smaller.
