@@ -73,10 +73,8 @@ public:
     std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
     if (!ops)
       return std::nullopt;
-    // Either variant, if both are possible.
     if (std::optional<FusedGemm> problem =
-            FusedGemm::filterGradient(kernel, target);
-        problem && given.parameters.contains("tile_m"))
+            FusedGemm::filterGradient(kernel, target))
       return scheduleGemmAs(kernel, *problem, target, given);
     return scheduleFilterThreads(FilterGradientProblem(*ops), target);
   }

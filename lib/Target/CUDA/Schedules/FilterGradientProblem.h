@@ -62,8 +62,7 @@ Schedule scheduleFilterThreads(const FilterGradientProblem &problem,
                                const CudaTarget &target);
 std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
                                               const CudaTarget &target);
-/// Chooses the variant with the lower estimated cost; nullopt for other
-/// kernels.
+/// The implicit GEMM, or else the direct variant; nullopt for other kernels.
 std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
                                        const CudaTarget &target);
 

@@ -13,15 +13,6 @@
 using namespace mpc;
 using namespace mpc::cuda;
 
-FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
-  ParsedGemm parsed(text, target);
-  std::optional<Schedule> schedule = scheduleFilter(parsed.kernel, target);
-  EXPECT_TRUE(schedule) << text;
-  return schedule && schedule->parameters.contains("tile_m")
-             ? FilterForm::Product
-             : FilterForm::Threads;
-}
-
 std::string mpc::withForm(const std::string &text, FilterForm form,
                           const CudaTarget &target) {
   ParsedGemm parsed(text, target);
