@@ -15,7 +15,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "FilterGradientProblem.h"
-#include "GemmCost.h"
 #include "LastArrivingBlock.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -68,16 +67,9 @@ public:
         gemm(GemmPlan::of(kernel, target,
                           FusedGemm::filterGradient(kernel, target))) {}
 
-  /// Chooses the variant with the lower estimated cost.
   std::optional<Schedule> schedule() const override {
-    Schedule threads = scheduleDirectFilter(direct, target);
     std::optional<Schedule> product = gemm ? gemm->schedule() : std::nullopt;
-    if (!product)
-      return threads;
-    double cycles =
-        GemmCost(gemm->problem, target).cycles(product->get<GemmTiles>());
-    return cycles < directFilterCycles(direct, threads, target) ? *product
-                                                                : threads;
+    return product ? product : scheduleDirectFilter(direct, target);
   }
   /// Either variant, if both are possible.
   std::optional<Schedule> scheduleAs(const Schedule &given) const override {

@@ -68,9 +68,6 @@ struct DirectFilterSchedule {
 /// Schedules the direct variant.
 Schedule scheduleDirectFilter(const FilterGradientProblem &problem,
                               const CudaTarget &target);
-/// Estimates the cycles of the direct variant.
-double directFilterCycles(const FilterGradientProblem &problem,
-                          const Schedule &schedule, const CudaTarget &target);
 
 } // namespace mpc::cuda
 

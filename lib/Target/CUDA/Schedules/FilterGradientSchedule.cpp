@@ -3,14 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A filter gradient has few elements, each a sum over all positions of all
-// images: both variants split sums over blocks. Costs are estimated in cycles
-// of one multiprocessor, from the shape alone; those of the implicit GEMM by
-// GemmCost. Small windows with few channels leave its tiles mostly empty.
+// images: both variants split sums over blocks.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FilterGradientProblem.h"
-#include "GemmCost.h"
+#include "Gemm.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -20,15 +18,6 @@ using namespace mpc::cuda;
 
 /// Maximum blocks per sum.
 static constexpr int64_t kMostSplits = 256;
-
-/// Thread instructions per multiprocessor and cycle.
-static constexpr double kInstructions = 128;
-/// Instructions per position for address and load.
-static constexpr double kPerPosition = 12;
-/// Cycles of block start-up and tail, of the last-block semaphore, and per
-/// partial sum of the reduction.
-static constexpr double kFilterStart = 2000, kFilterSemaphore = 4000,
-                        kFilterPart = 100;
 
 Schedule cuda::scheduleDirectFilter(const FilterGradientProblem &problem,
                                     const CudaTarget &target) {
@@ -51,23 +40,4 @@ Schedule cuda::scheduleDirectFilter(const FilterGradientProblem &problem,
         splits * schedule.blocks[0] * kFilterThreads * problem.rows *
             problem.lanes * bytesPerElement(problem.type);
   return schedule;
-}
-
-double cuda::directFilterCycles(const FilterGradientProblem &problem,
-                                const Schedule &schedule,
-                                const CudaTarget &target) {
-  double blocks = double(schedule.blocks[0]) * schedule.blocks[1];
-  double rounds = std::ceil(blocks / target.multiprocessors());
-  // Per position one multiply-add per sum, a load per output channel and one of
-  // the image, and the bounds check.
-  double perPosition =
-      problem.rows * problem.lanes + 2 * problem.rows + kPerPosition;
-  double positions = double(schedule.get<DirectFilterSchedule>().lines) *
-                     problem.positions.back();
-  double cycles =
-      rounds * positions * perPosition * kFilterThreads / kInstructions +
-      kFilterStart;
-  if (schedule.blocks[1] > 1)
-    cycles += kFilterSemaphore + schedule.blocks[1] * kFilterPart;
-  return cycles;
 }

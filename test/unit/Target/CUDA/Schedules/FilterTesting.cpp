@@ -13,15 +13,6 @@
 using namespace mpc;
 using namespace mpc::cuda;
 
-FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
-  ParsedGemm parsed(text, target);
-  std::unique_ptr<KernelPlan> plan = planFilterGradient(parsed.kernel, target);
-  std::optional<Schedule> schedule = plan ? plan->schedule() : std::nullopt;
-  EXPECT_TRUE(schedule) << text;
-  return schedule && schedule->has("tile_m") ? FilterForm::Product
-                                             : FilterForm::Threads;
-}
-
 std::string mpc::withForm(const std::string &text, FilterForm form,
                           const CudaTarget &target) {
   ParsedGemm parsed(text, target);

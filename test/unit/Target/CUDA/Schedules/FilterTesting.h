@@ -14,9 +14,6 @@ namespace mpc {
 
 enum class FilterForm { Threads, Product };
 
-/// The variant that is selected for a kernel `@k`.
-FilterForm chosenForm(const std::string &text, const cuda::CudaTarget &target);
-
 /// The kernel `text` with a variant; empty if it does not support it.
 std::string withForm(const std::string &text, FilterForm form,
                      const cuda::CudaTarget &target);
