@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../MatrixUnits.h"
 #include "AttentionSplitKv.h"
 #include "KernelPlan.h"
 
