@@ -54,9 +54,26 @@ MultiprocessorModel MultiprocessorModel::of(const TargetInfo &target) {
   return machine;
 }
 
+/// Returns the operations per cycle where the rates of a GPU are not listed in
+/// CudaTarget.cpp: those of the tensor cores of sm_86 and sm_89.
+static double assumedFlops(MathType type) {
+  switch (type) {
+  case MathType::TensorFloat32:
+    return 512;
+  case MathType::Float8:
+  case MathType::Int8:
+    return 2048;
+  default:
+    return 1024;
+  }
+}
+
 double MultiprocessorModel::warpgroupFlops(MathType type) const {
   const MathUnit *unit = target.unit(type);
-  return unit ? unit->rate * 1e12 / (clock * double(multiprocessors)) : 0;
+  if (!unit)
+    return 0;
+  return unit->rate > 0 ? unit->rate * 1e12 / (clock * double(multiprocessors))
+                        : assumedFlops(type);
 }
 
 double MultiprocessorModel::mmaFlops(MathType type) const {

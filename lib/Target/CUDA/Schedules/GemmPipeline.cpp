@@ -146,13 +146,6 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   Value atDepth =
       named(math(), math().add(k, alongDepth ? position : line), "atK");
   SmallVector<Value> to = places.at(math(), stage, line, position);
-  auto put = [&](Value value) {
-    if (chunk == 1)
-      memref::StoreOp::create(b, loc, value, tile, to);
-    else
-      vector::StoreOp::create(b, loc, value, tile, to);
-    return success();
-  };
   Value inside = withinOperand(Value(), atRow, atDepth);
   OperandLocation place = operand.locate(math(), batch, atRow, atDepth);
   if (inside)
@@ -166,13 +159,17 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
 
   LogicalResult result = success();
   Type type = lanesOf(problem.tileType, chunk);
-  put(kernel.orElse(place.inside, type, [&]() -> Value {
+  Value value = kernel.orElse(place.inside, type, [&]() -> Value {
     FailureOr<Value> element = read(place);
     if (succeeded(element))
       return *element;
     result = failure();
     return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  }));
+  });
+  if (chunk == 1)
+    memref::StoreOp::create(b, loc, value, tile, to);
+  else
+    vector::StoreOp::create(b, loc, value, tile, to);
   return result;
 }
 

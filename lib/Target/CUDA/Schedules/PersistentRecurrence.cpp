@@ -223,7 +223,7 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
           firstGate = product.firstGate;
   LogicalResult status = success();
   spread(columns * perColumn, transposed ? "place" : "part", [&](Value part) {
-    Value column, k, unit, gate;
+    Value column, k, unit, row;
     if (transposed) {
       k = shown(math.div(part, columns), "k");
       column = shown(math.rem(part, columns), "column");
@@ -232,7 +232,9 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
       column = shown(math.div(part, perColumn), "column");
       k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
       unit = math.add(firstUnit, math.rem(column, plan.units));
-      gate = math.add(math.div(column, plan.units), firstGate);
+      row = math.add(
+          unit,
+          math.mul(math.add(math.div(column, plan.units), firstGate), hidden));
     }
     Value inside;
     if (columns != ownColumns)
@@ -247,7 +249,7 @@ PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
       if (transposed)
         at.append({math.add(k, firstGate * hidden), unit});
       else
-        at.append({math.add(unit, math.mul(gate, hidden)), k});
+        at.append({row, k});
       FailureOr<Value> found = makeEmitter().emit(recurrence, at, lanes);
       if (succeeded(found))
         return *found;

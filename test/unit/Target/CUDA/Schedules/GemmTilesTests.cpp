@@ -119,6 +119,16 @@ TEST(GemmTiles, LongProductsOfFewTilesAreSplitEvenly) {
   EXPECT_EQ(splits(4096, 4096, 4096), 1);
 }
 
+TEST(GemmTiles, ArchitecturesWithoutListedRatesHaveTiles) {
+  for (const char *name : {"sm_87", "sm_88", "sm_110", "sm_121"})
+    for (const char *type : {"f16", "bf16", "f32"}) {
+      CudaTarget target = cudaTarget(name);
+      ParsedGemm gemm(product(512, 512, 512, type), target);
+      EXPECT_GT(GemmTiles::choose(*gemm.problem, target).m, 0)
+          << name << " " << type;
+    }
+}
+
 TEST(GemmTiles, TypesChooseTheUnit) {
   auto unit = [](const char *type, const char *flags, const char *target) {
     CudaTarget architecture = cudaTarget(target);
