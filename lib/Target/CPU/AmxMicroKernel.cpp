@@ -14,8 +14,6 @@
 #include "../Kernel/MathExpansion.h"
 #include "AmxTiles.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
@@ -298,25 +296,23 @@ static void joinSums(OpBuilder &b, Location loc, const RegisterBlock &block,
   constexpr int64_t kExponent = 0x7f800000;
   IndexMath math{b, loc};
   ValueMath values(b, loc);
-  auto type = VectorType::get({block.lanes}, block.type);
   math.loop(block.rows(), [&](Value row) {
     for (int64_t v = 0; v < block.vectors; ++v) {
       auto placeIn = [&](const TileMemory &from) {
         return math.add(math.add(from.offset, math.mul(row, from.pitch)),
                         v * block.lanes);
       };
-      auto load = [&](const TileMemory &from) -> Value {
-        return vector::LoadOp::create(b, loc, type, from.memory, placeIn(from));
+      auto load = [&](const TileMemory &from) {
+        return math.load(from.memory, placeIn(from), block.lanes);
       };
       Value sum = load(firstTerms);
       Value exponent = values.bitAnd(values.bits(sum), kExponent);
       Value isNumber =
-          values.compare(arith::CmpIPredicate::ne, exponent,
-                         values.integer(exponent.getType(), kExponent));
+          values.compare(arith::CmpIPredicate::ne, exponent, kExponent);
       sum = values.select(isNumber, values.add(sum, load(others)), sum);
       if (add)
         sum = values.add(load(to), sum);
-      vector::StoreOp::create(b, loc, sum, to.memory, placeIn(to));
+      math.store(sum, to.memory, placeIn(to));
     }
   });
 }

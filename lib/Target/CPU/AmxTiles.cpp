@@ -26,7 +26,7 @@ static constexpr int64_t kRowBytesAt = 16, kRowsAt = 48;
 
 AmxTiles::AmxTiles(OpBuilder &builder, func::FuncOp impl, bool isEmulated)
     : b(builder), loc(impl.getLoc()), impl(impl), math{builder, loc},
-      isEmulated(isEmulated) {
+      values(builder, loc), isEmulated(isEmulated) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&impl.getBody().front());
   auto words = [&](int64_t count, Type type) {
@@ -49,7 +49,7 @@ Value AmxTiles::address(Value memory, Value offset) {
   Value start = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memory);
   Value at =
       math.add(start, math.mul(offset, type.getElementTypeBitWidth() / 8));
-  Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), at);
+  Value number = values.castIndex(at, b.getI64Type());
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
   return LLVM::IntToPtrOp::create(b, loc, pointer, ValueRange{number});
 }
@@ -80,10 +80,8 @@ Value AmxTiles::configurationOf(const TileShapes &shapes) {
     uint64_t word = 0;
     for (int64_t byte = 8; byte-- > 0;)
       word = word << 8 | bytes[8 * at + byte];
-    memref::StoreOp::create(
-        b, loc,
-        arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(word))),
-        memory, math.constant(at));
+    math.store(values.integer(b.getI64Type(), int64_t(word)), memory,
+               math.constant(at));
   }
   return memory;
 }
@@ -108,9 +106,9 @@ void AmxTiles::configure(const TileShapes &shapes) {
 void AmxTiles::zero(int64_t tile) {
   if (!isEmulated)
     return instruction("tilezero", number(tile));
-  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  Value zero = values.integer(b.getI32Type(), 0);
   forWords(tile, [&](Value row, Value column) {
-    memref::StoreOp::create(b, loc, zero, registers, word(tile, row, column));
+    math.store(zero, registers, word(tile, row, column));
   });
 }
 
@@ -123,7 +121,7 @@ void AmxTiles::load(int64_t tile, const TileMemory &from, bool isStreamed) {
     Value loaded = LLVM::LoadOp::create(b, loc, b.getI32Type(),
                                         wordAddress(from, row, column),
                                         /*alignment=*/1);
-    memref::StoreOp::create(b, loc, loaded, registers, word(tile, row, column));
+    math.store(loaded, registers, word(tile, row, column));
   });
 }
 
@@ -133,8 +131,7 @@ void AmxTiles::store(int64_t tile, const TileMemory &to) {
         "tilestored64",
         {number(tile), address(to.memory, to.offset), bytesBetween(to)});
   forWords(tile, [&](Value row, Value column) {
-    Value stored =
-        memref::LoadOp::create(b, loc, registers, word(tile, row, column));
+    Value stored = math.load(registers, word(tile, row, column));
     LLVM::StoreOp::create(b, loc, stored, wordAddress(to, row, column),
                           /*alignment=*/1);
   });
@@ -159,11 +156,9 @@ void AmxTiles::multiply(AmxOperandTypes factors, int64_t sums, int64_t rows,
 /// Returns word `k` of a row in all lanes, and row `k` of the columns.
 std::pair<Value, Value> AmxTiles::factorsAt(int64_t rows, Value row,
                                             int64_t columns, Value k) {
-  auto words = VectorType::get({kLine}, b.getI32Type());
-  Value x = memref::LoadOp::create(b, loc, registers, word(rows, row, k));
-  return {vector::BroadcastOp::create(b, loc, words, x),
-          vector::LoadOp::create(b, loc, words, registers,
-                                 word(columns, k, math.constant(0)))};
+  Value x = math.load(registers, word(rows, row, k));
+  return {values.splat(x, kLine),
+          math.load(registers, word(columns, k, math.constant(0)), kLine)};
 }
 
 /// Intel's Software Developer's Manual, TDPBSSD and variants: for each
@@ -171,21 +166,16 @@ std::pair<Value, Value> AmxTiles::factorsAt(int64_t rows, Value row,
 /// products of bytes are added to the accumulator, without saturation.
 void AmxTiles::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
                              int64_t columns) {
-  auto words = VectorType::get({kLine}, b.getI32Type());
   math.loop(math.constant(0), rowsOf(sums), 1, [&](Value row) {
     Value at = word(sums, row, math.constant(0));
-    Value before = vector::LoadOp::create(b, loc, words, registers, at);
-    auto op = scf::ForOp::create(b, loc, math.constant(0), wordsOf(rows),
-                                 math.constant(1), ValueRange{before});
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(op.getBody());
-      Value k = op.getInductionVar();
-      auto [x, y] = factorsAt(rows, row, columns, k);
-      scf::YieldOp::create(
-          b, loc, addDots(b, loc, x, y, op.getRegionIterArgs()[0], 8, signs));
-    }
-    vector::StoreOp::create(b, loc, op.getResult(0), registers, at);
+    Value before = math.load(registers, at, kLine);
+    Value after =
+        math.loop(math.constant(0), wordsOf(rows), 1, before,
+                  [&](Value k, ValueRange sum) {
+                    auto [x, y] = factorsAt(rows, row, columns, k);
+                    return Carried{addDots(b, loc, x, y, sum[0], 8, signs)};
+                  })[0];
+    math.store(after, registers, at);
   });
 }
 
@@ -198,32 +188,25 @@ void AmxTiles::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
 /// with DAZ=FTZ=1".
 void AmxTiles::multiplyFloats(bool isF16, int64_t sums, int64_t rows,
                               int64_t columns) {
-  ValueMath values(b, loc);
-  auto words = VectorType::get({kLine}, b.getI32Type());
   auto floats = VectorType::get({kLine}, b.getF32Type());
   math.loop(math.constant(0), rowsOf(sums), 1, [&](Value row) {
     Value none = values.constant(floats, 0);
-    auto op = scf::ForOp::create(b, loc, math.constant(0), wordsOf(rows),
-                                 math.constant(1), ValueRange{none, none});
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(op.getBody());
-      Value k = op.getInductionVar();
-      auto [x, y] = factorsAt(rows, row, columns, k);
-      SmallVector<Value> next;
-      for (int64_t half : {0, 1})
-        next.push_back(multiplyAddHalves(values, isF16, half == 1, x, y,
-                                         op.getRegionIterArgs()[half]));
-      scf::YieldOp::create(b, loc, next);
-    }
-    Value pairs =
-        flushSubnormals(values, values.add(op.getResult(0), op.getResult(1)));
+    Carried halves =
+        math.loop(math.constant(0), wordsOf(rows), 1, {none, none},
+                  [&](Value k, ValueRange sofar) {
+                    auto [x, y] = factorsAt(rows, row, columns, k);
+                    Carried next;
+                    for (int64_t half : {0, 1})
+                      next.push_back(multiplyAddHalves(values, isF16, half == 1,
+                                                       x, y, sofar[half]));
+                    return next;
+                  });
+    Value pairs = flushSubnormals(values, values.add(halves[0], halves[1]));
     Value at = word(sums, row, math.constant(0));
-    Value before = values.fromBits(
-        vector::LoadOp::create(b, loc, words, registers, at), floats);
+    Value before = values.fromBits(math.load(registers, at, kLine), floats);
     Value after = flushSubnormals(
         values, values.add(flushSubnormals(values, before), pairs));
-    vector::StoreOp::create(b, loc, values.bits(after), registers, at);
+    math.store(values.bits(after), registers, at);
   });
 }
 
@@ -235,14 +218,11 @@ void AmxTiles::loadConfiguration(const TileShapes &shapes) {
   Value memory = configurations.at(shapes);
   if (!isEmulated)
     return instruction("ldtilecfg", address(memory, math.constant(0)));
-  math.loop(8, [&](Value at) {
-    memref::StoreOp::create(b, loc, memref::LoadOp::create(b, loc, memory, at),
-                            current, at);
-  });
-  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-  math.loop(kRegisters * kWords, [&](Value at) {
-    memref::StoreOp::create(b, loc, zero, registers, at);
-  });
+  math.loop(8,
+            [&](Value at) { math.store(math.load(memory, at), current, at); });
+  Value zero = values.integer(b.getI32Type(), 0);
+  math.loop(kRegisters * kWords,
+            [&](Value at) { math.store(zero, registers, at); });
 }
 
 void AmxTiles::finish() {
@@ -271,11 +251,10 @@ void AmxTiles::finish() {
 
 /// Loads `bytes` bytes of the configuration at byte `at`, all in one word.
 Value AmxTiles::configured(int64_t at, int64_t bytes) {
-  Value whole = memref::LoadOp::create(b, loc, current, math.constant(at / 8));
-  ValueMath values(b, loc);
+  Value whole = math.load(current, math.constant(at / 8));
   Value field = values.bitAnd(values.shiftRight(whole, at % 8 * 8),
                               (int64_t(1) << 8 * bytes) - 1);
-  return arith::IndexCastOp::create(b, loc, b.getIndexType(), field);
+  return values.castIndex(field, b.getIndexType());
 }
 
 Value AmxTiles::rowsOf(int64_t tile) { return configured(kRowsAt + tile, 1); }
@@ -302,5 +281,5 @@ Value AmxTiles::wordAddress(const TileMemory &part, Value row, Value column) {
   return LLVM::GEPOp::create(
       b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI32Type(),
       address(part.memory, line),
-      ValueRange{arith::IndexCastOp::create(b, loc, b.getI64Type(), column)});
+      ValueRange{values.castIndex(column, b.getI64Type())});
 }

@@ -14,6 +14,7 @@
 #define MPC_LIB_TARGET_CPU_AMXTILES_H
 
 #include "../Kernel/IndexMath.h"
+#include "../Kernel/MathExpansion.h"
 #include "MicroKernel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -101,6 +102,7 @@ private:
   mlir::Location loc;
   mlir::func::FuncOp impl;
   IndexMath math;
+  ValueMath values;
   bool isEmulated;
   std::map<TileShapes, mlir::Value> configurations;
   /// Insertion point of one-time code, after the registers.

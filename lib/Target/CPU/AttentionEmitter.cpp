@@ -20,10 +20,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -88,10 +85,6 @@ private:
   /// item's split of its row `local`.
   Value partialAt(Value row, Value part) const;
   Value ownPartialAt(Value local) const;
-  /// Loop over the splits with carried values; `body` returns the next values.
-  llvm::SmallVector<Value> overParts(
-      ValueRange from,
-      llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> body);
   /// Reduces the splits of row `row` of all heads, row `local` of the item.
   void reduceSplitRow(Value row, Value local);
   /// Accumulators of `rows` rows at `base` times a panel.
@@ -110,10 +103,16 @@ private:
   Value maskScores(Value scores, Value row, Value column, int64_t lanes,
                    Value mask);
   Value splatted(Value scalar, int64_t lanes);
+  /// Emits `body` for each vector of columns of the values.
+  void forColumns(llvm::function_ref<void(Value column)> body) {
+    math.loop(math.constant(0), math.constant(width), lanes, body);
+  }
   /// Returns the scale of position `at` of the head, a scalar.
   Value scaleAt(Value scales, Value at);
 
   AttentionOp op = cast<AttentionOp>(contraction.op);
+  MathExpansion functions{b, loc, elementTarget(contraction.target)};
+  AttentionMath formula{functions, op.getScale().convertToDouble()};
   llvm::ArrayRef<int64_t> queryShape = shapeOf(op.getQuery()),
                           keyShape = shapeOf(op.getKey());
   llvm::ArrayRef<int64_t> batchShape = queryShape.drop_back(2);
@@ -314,9 +313,9 @@ void AttentionEmitter::emitRowBlock(Value block) {
     key.panel.offset = math.mul(number, key.panelElements);
     blockRows.with([&](int64_t rows) {
       RegisterBlock sums;
-      SmallVector<Value> values =
+      SmallVector<Value> found =
           sumsOf(sums, rows, queryPitch, queryMemory, base, key);
-      cpu::storeSums(b, loc, sums, values, scores, scorePitch,
+      cpu::storeSums(b, loc, sums, found, scores, scorePitch,
                      math.mul(number, key.columns));
     });
   });
@@ -328,17 +327,16 @@ void AttentionEmitter::emitRowBlock(Value block) {
     value.panel.offset = math.mul(number, value.panelElements);
     blockRows.with([&](int64_t rows) {
       RegisterBlock sums;
-      SmallVector<Value> values =
+      SmallVector<Value> found =
           sumsOf(sums, rows, scorePitch, scores, math.constant(0), value);
       for (int64_t r = 0; r < rows; ++r) {
-        Value inverse =
-            memref::LoadOp::create(b, loc, inverses, math.constant(r));
+        Value inverse = math.load(inverses, math.constant(r));
         for (int64_t v = 0; v < sums.vectors; ++v) {
-          Value &sum = values[r * sums.vectors + v];
-          sum = arith::MulFOp::create(b, loc, sum, splatted(inverse, lanes));
+          Value &sum = found[r * sums.vectors + v];
+          sum = values.mul(sum, splatted(inverse, lanes));
         }
       }
-      cpu::storeSums(b, loc, sums, values, tile, value.columns,
+      cpu::storeSums(b, loc, sums, found, tile, value.columns,
                      math.constant(0));
     });
     withColumns(number, width, value.columns, [&](int64_t used) {
@@ -355,8 +353,6 @@ Value AttentionEmitter::splatted(Value scalar, int64_t count) {
 
 Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
                                    int64_t count, Value lanesUsed) {
-  MathExpansion values(b, loc, elementTarget(contraction.target));
-  AttentionMath formula(values, op.getScale().convertToDouble());
   scores = formula.scaled(scores);
   if (Value mask = op.getMask()) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(mask.getType()).getShape();
@@ -367,13 +363,10 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
                                  : full[full.size() - shape.size() + i]);
     bool oneForAll = shape.empty() || shape.back() == 1;
     ElementEmitter emitter = makeEmitter();
-    FailureOr<Value> emitted = emitter.emit(mask, at, oneForAll ? 1 : count,
-                                            oneForAll ? Value() : lanesUsed);
-    if (failed(emitted)) {
+    Value value = emitter.value(mask, at, oneForAll ? 1 : count,
+                                oneForAll ? Value() : lanesUsed);
+    if (failed(emitter.status()))
       status = failure();
-      return scores;
-    }
-    Value value = *emitted;
     if (!isa<VectorType>(value.getType()))
       value = splatted(value, count);
     scores = formula.masked(scores, value);
@@ -382,11 +375,9 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
     // Causal mask: kept if t <= s + T - S, that is t + S < s + T + 1.
     auto indexType = VectorType::get({count}, b.getIndexType());
     Value steps = vector::StepOp::create(b, loc, indexType);
-    Value at = arith::AddIOp::create(
-        b, loc, splatted(math.add(column, length), count), steps);
+    Value at = values.add(splatted(math.add(column, length), count), steps);
     Value limit = splatted(math.add(row, positions + 1), count);
-    Value kept =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, limit);
+    Value kept = values.compare(arith::CmpIPredicate::ult, at, limit);
     scores = formula.kept(kept, scores);
   }
   if (lanesUsed)
@@ -399,13 +390,11 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 /// stores the partial maximum and sum instead.
 void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   firstPosition = range.begin;
-  MathExpansion values(b, loc, elementTarget(contraction.target));
-  AttentionMath formula(values, op.getScale().convertToDouble());
   int64_t wide = 2 * lanes, rest = positions % wide;
   Value behind = math.constant(positions - rest),
         whole = math.min(range.end, behind);
   auto type = VectorType::get({wide}, sumType);
-  Value none = values.constant(type, -std::numeric_limits<double>::infinity());
+  Value none = values.constant(type, -kInfinity);
 
   // A row's pitch in scratch is a whole number of panels, at least as long as
   // the vectors that cover the row.
@@ -422,26 +411,21 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
 
   auto first = [&](Value column, VectorType of, Value mask) {
     Value at = scoreAt(local, column);
-    Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
+    Value loaded = math.load(scores, at, of);
     if (keyFactors)
-      loaded = arith::MulFOp::create(
-          b, loc, loaded,
-          vector::LoadOp::create(b, loc, of, keyFactors, column));
+      loaded = values.mul(loaded, math.load(keyFactors, column, of));
     loaded = maskScores(loaded, row, column, of.getDimSize(0), mask);
-    vector::StoreOp::create(b, loc, loaded, scores, at);
+    math.store(loaded, scores, at);
     return loaded;
   };
   auto reduceLoop = [&](Value init,
-                        llvm::function_ref<Value(Value, Value)> step) -> Value {
+                        llvm::function_ref<Value(Value, Value)> step) {
     if (positions < wide)
       return init;
-    auto loop = scf::ForOp::create(b, loc, range.begin, whole,
-                                   math.constant(wide), init);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(
-        b, loc, step(loop.getInductionVar(), loop.getRegionIterArg(0)));
-    return loop.getResult(0);
+    return math.loop(range.begin, whole, wide, init,
+                     [&](Value column, ValueRange sofar) {
+                       return Carried{step(column, sofar[0])};
+                     })[0];
   };
   auto reduce = [&](vector::CombiningKind kind, Value vector) -> Value {
     return vector::ReductionOp::create(b, loc, kind, vector);
@@ -453,15 +437,9 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
       return before;
     if (parts == 1)
       return after();
-    auto op = scf::IfOp::create(b, loc, before.getType(),
-                                math.less(behind, range.end),
-                                /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(op.thenBlock());
-    scf::YieldOp::create(b, loc, after());
-    b.setInsertionPointToStart(op.elseBlock());
-    scf::YieldOp::create(b, loc, before);
-    return op.getResult(0);
+    return math.choose(
+        math.less(behind, range.end), before.getType(),
+        [&] { return Carried{after()}; }, [&] { return Carried{before}; })[0];
   };
 
   Value largest = reduceLoop(none, [&](Value column, Value sofar) {
@@ -477,9 +455,9 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
 
   auto second = [&](Value column, VectorType of) -> Value {
     Value at = scoreAt(local, column);
-    Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
-    Value power = formula.power(loaded, splatted(shift, of.getDimSize(0)));
-    vector::StoreOp::create(b, loc, power, scores, at);
+    Value power = formula.power(math.load(scores, at, of),
+                                splatted(shift, of.getDimSize(0)));
+    math.store(power, scores, at);
     return power;
   };
   Value sum =
@@ -495,8 +473,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
     storePartialRow(local, largest, sum);
     return;
   }
-  Value inverse = formula.inverse(sum, largest);
-  memref::StoreOp::create(b, loc, inverse, inverses, local);
+  math.store(formula.inverse(sum, largest), inverses, local);
 }
 
 FailureOr<int64_t> cpu::emitAttention(const ContractionKernel &kernel) {
@@ -513,7 +490,7 @@ FailureOr<int64_t> cpu::emitAttention(const ContractionKernel &kernel) {
 
 /// Horizontal sums of as many vectors as they have lanes, in order: pairwise
 /// sums of neighbors, of two vectors into one, until one is left.
-static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
+static Value sumEach(ValueMath &values, SmallVector<Value> vectors) {
   int64_t lanes = vectors.size();
   SmallVector<int64_t> even, odd;
   for (int64_t i = 0; i < lanes; ++i) {
@@ -523,11 +500,9 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   while (vectors.size() > 1) {
     SmallVector<Value> pairs;
     for (size_t i = 0; i < vectors.size(); i += 2) {
-      Value low = vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + 1],
-                                            even),
-            high = vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + 1],
-                                             odd);
-      pairs.push_back(arith::AddFOp::create(b, loc, low, high));
+      Value low = values.shuffle(vectors[i], vectors[i + 1], even),
+            high = values.shuffle(vectors[i], vectors[i + 1], odd);
+      pairs.push_back(values.add(low, high));
     }
     vectors = std::move(pairs);
   }
@@ -633,10 +608,9 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
     for (int64_t row = 0; row < length; ++row) {
       Value local = math.add(math.mul(number, length), row);
       emitSoftmax(math.constant(row), local, range);
-      math.loop(
-          math.constant(0), math.constant(width), lanes, [&](Value column) {
-            storeZeros(tile, math.add(math.mul(local, width), column), lanes);
-          });
+      forColumns([&](Value column) {
+        storeZeros(tile, math.add(math.mul(local, width), column), lanes);
+      });
     }
   });
   Value blocked = wholeOf(kValueBlock);
@@ -654,14 +628,10 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
       storePartialSums(local);
       return;
     }
-    Value inverse =
-        splatted(memref::LoadOp::create(b, loc, inverses, local), lanes);
-    auto type = VectorType::get({lanes}, sumType);
-    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
+    Value inverse = splatted(math.load(inverses, local), lanes);
+    forColumns([&](Value column) {
       Value at = math.add(math.mul(local, width), column);
-      Value sum = vector::LoadOp::create(b, loc, type, tile, at);
-      vector::StoreOp::create(
-          b, loc, arith::MulFOp::create(b, loc, sum, inverse), tile, at);
+      math.store(values.mul(math.load(tile, at, lanes), inverse), tile, at);
     });
   });
   if (parts > 1)
@@ -708,9 +678,7 @@ void AttentionEmitter::fetchRow(const InPlaceRow &row, Value position) {
             [&](Value element) {
               at.end()[-2] = math.div(element, size);
               at.back() = math.rem(element, size);
-              memref::PrefetchOp::create(b, loc, memory, at, /*isWrite=*/false,
-                                         unsigned(Cache::Second),
-                                         /*isDataCache=*/true);
+              math.prefetch(memory, at, unsigned(Cache::Second));
             });
 }
 
@@ -729,68 +697,51 @@ void AttentionEmitter::emitDecodeScores(int64_t row, Value local, Value first,
       SmallVector<Value> at(keyHead);
       at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
       Value key = loadWhole(keyNumbers, at, lanes);
-      sum = sum ? Value(math::FmaOp::create(b, loc, key, factor, sum))
-                : Value(arith::MulFOp::create(b, loc, key, factor));
+      sum = sum ? values.fma(key, factor, sum) : values.mul(key, factor);
     }
     if (keyScales)
-      sum = arith::MulFOp::create(
-          b, loc, sum, splatted(scaleAt(keyScales, math.add(first, i)), lanes));
+      sum = values.mul(sum,
+                       splatted(scaleAt(keyScales, math.add(first, i)), lanes));
     sums.push_back(sum);
   }
   Value at = scoreAt(local, first);
-  if (count == 1)
-    memref::StoreOp::create(
-        b, loc,
-        vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
-                                    sums.front()),
-        scores, at);
-  else
-    vector::StoreOp::create(b, loc, sumEach(b, loc, std::move(sums)), scores,
-                            at);
+  Value each = count == 1
+                   ? vector::ReductionOp::create(
+                         b, loc, vector::CombiningKind::ADD, sums.front())
+                   : sumEach(values, std::move(sums));
+  math.store(each, scores, at);
 }
 
 void AttentionEmitter::accumulateDecodeValues(Value local, Value first,
                                               Value last) {
-  auto type = VectorType::get({lanes}, sumType);
   for (int64_t column = 0; column < width; column += kSumVectors * lanes) {
     int64_t vectors = std::min(kSumVectors, (width - column) / lanes);
     SmallVector<Value> places, before;
     for (int64_t v = 0; v < vectors; ++v) {
       places.push_back(math.add(math.mul(local, width), column + v * lanes));
-      before.push_back(
-          vector::LoadOp::create(b, loc, type, tile, places.back()));
+      before.push_back(math.load(tile, places.back(), lanes));
     }
-    auto loop =
-        scf::ForOp::create(b, loc, first, last, math.constant(1), before);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      Value position = loop.getInductionVar();
-      Value weight =
-          memref::LoadOp::create(b, loc, scores, scoreAt(local, position));
-      if (valueScales)
-        weight = arith::MulFOp::create(b, loc, weight,
-                                       scaleAt(valueScales, position));
-      weight = splatted(weight, lanes);
-      SmallVector<Value> sums;
-      for (int64_t v = 0; v < vectors; ++v) {
-        SmallVector<Value> at(keyHead);
-        at.append({position, math.constant(column + v * lanes)});
-        Value value = loadWhole(valueNumbers, at, lanes);
-        sums.push_back(math::FmaOp::create(b, loc, value, weight,
-                                           loop.getRegionIterArg(v)));
-      }
-      scf::YieldOp::create(b, loc, sums);
-    }
+    Carried sums = math.loop(
+        first, last, 1, before, [&](Value position, ValueRange sofar) {
+          Value weight = math.load(scores, scoreAt(local, position));
+          if (valueScales)
+            weight = values.mul(weight, scaleAt(valueScales, position));
+          weight = splatted(weight, lanes);
+          Carried next;
+          for (int64_t v = 0; v < vectors; ++v) {
+            SmallVector<Value> at(keyHead);
+            at.append({position, math.constant(column + v * lanes)});
+            Value value = loadWhole(valueNumbers, at, lanes);
+            next.push_back(values.fma(value, weight, sofar[v]));
+          }
+          return next;
+        });
     for (int64_t v = 0; v < vectors; ++v)
-      vector::StoreOp::create(b, loc, loop.getResult(v), tile, places[v]);
+      math.store(sums[v], tile, places[v]);
   }
 }
 
 //===----------------------------------------------------------------------===//
-//
-//
-//----------------------------===//
 // Split-KV (flash-decoding: T. Dao, D. Haziza, F. Massa, G. Sizov,
 // "Flash-Decoding for long-context inference", 2023): with few rows of few
 // heads, an item processes a split of the keys, so that all threads have work.
@@ -819,75 +770,58 @@ Value AttentionEmitter::ownPartialAt(Value local) const {
 
 void AttentionEmitter::storePartialSums(Value local) {
   Value base = ownPartialAt(local);
-  auto type = VectorType::get({lanes}, sumType);
-  math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
-    Value sum = vector::LoadOp::create(
-        b, loc, type, tile, math.add(math.mul(local, width), column));
-    vector::StoreOp::create(b, loc, sum, partials, math.add(base, column));
+  forColumns([&](Value column) {
+    Value sum =
+        math.load(tile, math.add(math.mul(local, width), column), lanes);
+    math.store(sum, partials, math.add(base, column));
   });
 }
 
 void AttentionEmitter::storePartialRow(Value local, Value largest,
                                        Value total) {
   Value at = math.add(ownPartialAt(local), width);
-  memref::StoreOp::create(b, loc, largest, partials, at);
-  memref::StoreOp::create(b, loc, total, partials, math.add(at, 1));
-}
-
-SmallVector<Value> AttentionEmitter::overParts(
-    ValueRange from,
-    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto loop = scf::ForOp::create(b, loc, math.constant(0), math.constant(parts),
-                                 math.constant(1), from);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(b, loc,
-                       body(loop.getInductionVar(), loop.getRegionIterArgs()));
-  return SmallVector<Value>(loop.getResults());
+  math.store(largest, partials, at);
+  math.store(total, partials, math.add(at, 1));
 }
 
 void AttentionEmitter::reduceSplitRow(Value row, Value local) {
-  MathExpansion values(b, loc, elementTarget(contraction.target));
-  AttentionMath formula(values, op.getScale().convertToDouble());
-  auto numberOf = [&](Value part, int64_t which) -> Value {
-    return memref::LoadOp::create(
-        b, loc, partials, math.add(partialAt(row, part), width + which));
+  auto overParts = [&](ValueRange from,
+                       llvm::function_ref<Carried(Value, ValueRange)> body) {
+    return math.loop(math.constant(0), math.constant(parts), 1, from, body);
   };
-  Value none =
-      values.constant(sumType, -std::numeric_limits<double>::infinity());
+  auto numberOf = [&](Value part, int64_t which) {
+    return math.load(partials, math.add(partialAt(row, part), width + which));
+  };
+  Value none = values.constant(sumType, -kInfinity);
   Value largest = overParts(none, [&](Value part, ValueRange sofar) {
-    return SmallVector<Value>{formula.larger(sofar[0], numberOf(part, 0))};
+    return Carried{formula.larger(sofar[0], numberOf(part, 0))};
   })[0];
   Value shift = formula.shift(largest);
   Value zero = values.constant(sumType, 0.0);
   Value total = overParts(zero, [&](Value part, ValueRange sofar) {
     Value weight = formula.power(numberOf(part, 0), shift);
-    memref::StoreOp::create(b, loc, weight, weights, part);
-    return SmallVector<Value>{
-        values.add(sofar[0], values.mul(numberOf(part, 1), weight))};
+    math.store(weight, weights, part);
+    return Carried{values.add(sofar[0], values.mul(numberOf(part, 1), weight))};
   })[0];
   Value inverse = splatted(formula.inverse(total, largest), lanes);
   auto type = VectorType::get({lanes}, sumType);
   for (int64_t column = 0; column < width; column += kSumVectors * lanes) {
     SmallVector<Value> zeros(std::min(kSumVectors, (width - column) / lanes),
                              values.constant(type, 0.0));
-    SmallVector<Value> sums =
-        overParts(zeros, [&](Value part, ValueRange sofar) {
-          Value base = math.add(partialAt(row, part), column);
-          Value weight =
-              splatted(memref::LoadOp::create(b, loc, weights, part), lanes);
-          SmallVector<Value> next;
-          for (auto [v, sum] : llvm::enumerate(sofar)) {
-            Value own = vector::LoadOp::create(
-                b, loc, type, partials, math.add(base, int64_t(v) * lanes));
-            next.push_back(math::FmaOp::create(b, loc, own, weight, sum));
-          }
-          return next;
-        });
+    Carried sums = overParts(zeros, [&](Value part, ValueRange sofar) {
+      Value base = math.add(partialAt(row, part), column);
+      Value weight = splatted(math.load(weights, part), lanes);
+      Carried next;
+      for (auto [v, sum] : llvm::enumerate(sofar)) {
+        Value own =
+            math.load(partials, math.add(base, int64_t(v) * lanes), lanes);
+        next.push_back(values.fma(own, weight, sum));
+      }
+      return next;
+    });
     for (auto [v, sum] : llvm::enumerate(sums))
-      vector::StoreOp::create(
-          b, loc, values.mul(sum, inverse), tile,
-          math.add(math.mul(local, width), column + int64_t(v) * lanes));
+      math.store(values.mul(sum, inverse), tile,
+                 math.add(math.mul(local, width), column + int64_t(v) * lanes));
   }
 }
 

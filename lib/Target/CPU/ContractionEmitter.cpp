@@ -28,10 +28,9 @@ BlockRows::BlockRows(const IndexMath &math, const RowSplit &split, Value block)
 
 Value BlockRows::choose(int64_t ofLarge, int64_t ofOthers) const {
   Value others = math.constant(ofOthers);
-  if (!isLarge)
-    return others;
-  return arith::SelectOp::create(math.b, math.loc, isLarge,
-                                 math.constant(ofLarge), others);
+  return isLarge ? ValueMath(math.b, math.loc)
+                       .select(isLarge, math.constant(ofLarge), others)
+                 : others;
 }
 
 void BlockRows::with(llvm::function_ref<void(int64_t)> body) const {
@@ -81,8 +80,9 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
     : contraction(from.contraction), blocks(from.blocks),
       loc(contraction.op->getLoc()),
       b(from.impl->getRegion(0).front().getTerminator()), math{b, loc},
-      arguments(from.kernel, from.impl), sumType(contraction.sumType),
-      lanes(contraction.lanes), columns(blocks.getColumns()),
+      values(b, loc), arguments(KernelMemory::of(from.kernel, from.impl)),
+      sumType(contraction.sumType), lanes(contraction.lanes),
+      columns(blocks.getColumns()),
       panelsOfGroup(contraction.panelsOfGroup(columns)),
       panels(contraction.groups() * panelsOfGroup),
       panelsPerItem(perItem(blocks.getPanelsPerItem(), panels)),
@@ -125,13 +125,13 @@ FailureOr<int64_t> ContractionEmitter::run() {
 
 Value ContractionEmitter::memoryOf(Value tensor) const {
   auto argument = dyn_cast<BlockArgument>(sourceOfReshapes(tensor));
-  return argument ? arguments.inputs()[argument.getArgNumber()] : Value();
+  return argument ? arguments.inputs[argument.getArgNumber()] : Value();
 }
 
 ElementEmitter ContractionEmitter::makeEmitter() {
   ElementEmitter emitter(b, loc, elementTarget(contraction.target));
   for (auto [argument, memref] :
-       llvm::zip_equal(kernel.getArguments(), arguments.inputs()))
+       llvm::zip_equal(kernel.getArguments(), arguments.inputs))
     emitter.bindMemory(argument, memref);
   return emitter;
 }
@@ -139,20 +139,14 @@ ElementEmitter ContractionEmitter::makeEmitter() {
 Value ContractionEmitter::toSumType(Value value, Type element) {
   if (getElementTypeOrSelf(value.getType()) == sumType)
     return value;
-  Type type = sumType;
-  if (auto vector = dyn_cast<VectorType>(value.getType()))
-    type = vector.clone(sumType);
-  if (isa<FloatType>(sumType))
-    return arith::ExtFOp::create(b, loc, type, value);
-  if (element.isUnsignedInteger())
-    return arith::ExtUIOp::create(b, loc, type, value);
-  return arith::ExtSIOp::create(b, loc, type, value);
+  return isa<FloatType>(sumType)
+             ? values.extendFloat(value, sumType)
+             : values.extendInt(value, sumType, element.isUnsignedInteger());
 }
 
 Value ContractionEmitter::termOf(Value factors) {
   if (terms.count == 1)
     return factors;
-  ValueMath values(b, loc);
   auto next = [&](Value from) {
     if (!terms.areAll)
       return values.roundToBf16(from);
@@ -183,19 +177,17 @@ Value ContractionEmitter::loadWhole(Value tensor, ValueRange indices,
   if (succeeded(value))
     return toSumType(*value, getElementTypeOrSelf(tensor.getType()));
   status = failure();
-  return arith::ConstantOp::create(b, loc,
-                                   b.getZeroAttr(lanesOf(sumType, lanes)));
+  return values.constant(lanesOf(sumType, lanes), 0);
 }
 
-Value ContractionEmitter::patternsOf(Value values) {
-  ValueMath math(b, loc);
+Value ContractionEmitter::patternsOf(Value factors) {
   if (!isa<FloatType>(sumType))
-    return math.truncateInt(values, contraction.rowType());
+    return values.truncateInt(factors, contraction.rowType());
   // The values were f16.
   if (contraction.isF16())
-    return math.bits(math.truncateFloat(values, b.getF16Type()));
-  return math.truncateInt(math.shiftRight(math.bits(values), 16),
-                          b.getI16Type());
+    return values.bits(values.truncateFloat(factors, b.getF16Type()));
+  return values.truncateInt(values.shiftRight(values.bits(factors), 16),
+                            b.getI16Type());
 }
 
 Value ContractionEmitter::wordsOf(Value k, int64_t count,
@@ -203,7 +195,6 @@ Value ContractionEmitter::wordsOf(Value k, int64_t count,
   Value first = factors(k);
   if (!contraction.isPaired())
     return first;
-  ValueMath values(b, loc);
   if (!isa<FloatType>(sumType)) {
     int64_t bits = 32 / contraction.depthOfStep();
     Value words = values.bitAnd(first, (int64_t(1) << bits) - 1);
@@ -235,26 +226,15 @@ void ContractionEmitter::store(Value value, Value memory, Value at) {
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
   if (getElementTypeOrSelf(value.getType()) != stored)
     value = patternsOf(value);
-  if (isa<VectorType>(value.getType()))
-    vector::StoreOp::create(b, loc, value, memory, at);
-  else
-    memref::StoreOp::create(b, loc, value, memory, at);
+  math.store(value, memory, at);
 }
 
 void ContractionEmitter::storeNumbers(int64_t number, Value memory, Value at,
                                       int64_t lanes) {
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
-  Type type = lanesOf(stored, lanes);
-  TypedAttr value = cast<TypedAttr>(b.getZeroAttr(type));
-  if (number) {
-    // As bits: a ui8 attribute is no i8.
-    unsigned width = stored.getIntOrFloatBitWidth();
-    value = b.getIntegerAttr(stored, APInt(width, number, /*isSigned=*/true,
-                                           /*implicitTrunc=*/true));
-    if (auto vector = dyn_cast<VectorType>(type))
-      value = DenseElementsAttr::get(vector, Attribute(value));
-  }
-  store(arith::ConstantOp::create(b, loc, value), memory, at);
+  store(values.constant(lanesOf(stored, lanes),
+                        isa<IntegerType>(stored) ? double(number) : 0),
+        memory, at);
 }
 
 void ContractionEmitter::forPowers(
@@ -348,8 +328,8 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
   int64_t part = std::min<int64_t>(lanes, 128 / type.getElementTypeBitWidth());
   auto shuffle = [&](Value x, Value y,
                      llvm::function_ref<int64_t(int64_t)> lane) {
-    return vector::ShuffleOp::create(
-        b, loc, x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
+    return values.shuffle(
+        x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
   };
   SmallVector<Value> now(vectors);
   // Interleave runs of `run` elements of two vectors: those of the lower halves
@@ -398,14 +378,14 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
 
 void ContractionEmitter::packRowsAcross(
     int64_t rowCount, int64_t extent, Value memory, Value offset, int64_t pitch,
-    llvm::function_ref<Value(Value, Value, int64_t)> values) {
+    llvm::function_ref<Value(Value, Value, int64_t)> elements) {
   auto place = [&](Value row, Value k) {
     return math.add(math.add(offset, math.mul(row, pitch)), k);
   };
   if (rowCount < lanes || extent < lanes)
     return math.loop(extent, [&](Value k) {
       math.loop(rowCount, [&](Value row) {
-        store(values(row, k, 1), memory, place(row, k));
+        store(elements(row, k, 1), memory, place(row, k));
       });
     });
   // Square blocks; the last ones overlap if extents are no multiples.
@@ -418,7 +398,7 @@ void ContractionEmitter::packRowsAcross(
     squares(rowCount, [&](Value row) {
       SmallVector<Value> lines;
       for (int64_t i = 0; i < lanes; ++i)
-        lines.push_back(values(row, math.add(k, i), lanes));
+        lines.push_back(elements(row, math.add(k, i), lanes));
       for (auto [i, line] : llvm::enumerate(transposed(lines)))
         store(line, memory, place(math.add(row, i), k));
     });
@@ -436,7 +416,7 @@ void ContractionEmitter::forSteps(
 
 void ContractionEmitter::packColumns(
     int64_t columns, int64_t count, int64_t depth, bool asVectors, Value memory,
-    Value offset, llvm::function_ref<Value(Value, Value, int64_t)> values,
+    Value offset, llvm::function_ref<Value(Value, Value, int64_t)> elements,
     llvm::function_ref<Value(Value)> place) {
   auto target = [&](Value n, Value step) {
     return math.add(math.add(offset, n), math.mul(place(step), columns));
@@ -450,10 +430,9 @@ void ContractionEmitter::packColumns(
       math.loop(math.constant(0), math.constant(columns), lanes, [&](Value n) {
         SmallVector<Value> rows;
         for (int64_t i = 0; i < lanes; ++i) {
-          Value row = values(math.add(n, i), k, square);
+          Value row = elements(math.add(n, i), k, square);
           if (depth > 1)
-            row = vector::BitCastOp::create(
-                b, loc, VectorType::get({lanes}, word), patternsOf(row));
+            row = values.reinterpret(patternsOf(row), word);
           rows.push_back(row);
         }
         Value step = math.div(k, depth);
@@ -467,7 +446,7 @@ void ContractionEmitter::packColumns(
       Value step = math.add(local, from / depth);
       Value k = math.mul(step, depth);
       math.loop(columns, [&](Value n) {
-        auto factor = [&](Value position) { return values(n, position, 1); };
+        auto factor = [&](Value position) { return elements(n, position, 1); };
         Value word = depth > 1 ? wordsOf(k, positions, factor) : factor(k);
         store(word, memory, target(n, step));
       });
@@ -552,28 +531,22 @@ void ContractionEmitter::packPanels(Value tensor, ValueRange leading,
 void ContractionEmitter::packStoredPanel(Value number, Value first,
                                          int64_t count, Value offset) {
   Value memory = math.flatten(memoryOf(contraction.rhs()));
-  auto stored = cast<RankedTensorType>(contraction.rhs().getType());
-  Type element = stored.getElementType();
   // Rows of a stored panel.
-  int64_t lines = stored.getDimSize(1);
+  int64_t lines =
+      cast<RankedTensorType>(contraction.rhs().getType()).getDimSize(1);
   int64_t depth = contraction.packed.getDepth();
-  ValueMath values(b, loc);
   forSteps(count, [&](Value step, Value k, int64_t positions) {
     Value line =
         math.add(math.mul(number, lines), math.div(math.add(first, k), depth));
     for (int64_t column = 0; column < columns; column += lanes) {
       Value at = math.add(math.mul(line, depth * columns), depth * column);
       // A word contains the operands of one step.
-      auto words = VectorType::get({lanes}, b.getI32Type());
       auto factors = [&](int64_t position) -> Value {
         if (depth == 1)
-          return vector::LoadOp::create(
-              b, loc, VectorType::get({lanes}, element), memory,
-              math.add(at, position * columns));
-        Value pairs = vector::LoadOp::create(
-            b, loc, VectorType::get({2 * lanes}, element), memory, at);
+          return math.load(memory, math.add(at, position * columns), lanes);
         return halfOf(values, position == 1,
-                      vector::BitCastOp::create(b, loc, words, pairs));
+                      values.reinterpret(math.load(memory, at, 2 * lanes),
+                                         b.getI32Type()));
       };
       Value packed = values.shiftRight(values.bits(termOf(factors(0))), 16);
       if (positions == 2)
@@ -602,9 +575,7 @@ void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
 }
 
 //===----------------------------------------------------------------------===//
-//
-//
-//-------------------===//
+// Sums
 //===----------------------------------------------------------------------===//
 
 /// Maximum steps of K per f32 accumulator: its error grows with them.
@@ -628,17 +599,13 @@ void ContractionEmitter::clearSums() {
             [&](Value at) { storeZeros(sums, at, lanes); });
 }
 
-Value ContractionEmitter::loadSums(Value at, VectorType type) {
-  return vector::LoadOp::create(b, loc, type, sums, at);
-}
-
 Value ContractionEmitter::plainResult() const {
   Operation *op = contraction.op;
   auto yields =
       func::FuncOp(kernel).getBody().front().getTerminator()->getOperands();
   if (yields.size() != 1 || yields.front() != op->getResult(0))
     return {};
-  Value memory = arguments.outputs().front();
+  Value memory = arguments.outputs.front();
   auto type = cast<MemRefType>(memory.getType());
   return type.getElementType() == sumType ? memory : Value();
 }
@@ -698,21 +665,19 @@ SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
   Value line = math.add(math.mul(panel.number, groups), group);
   Value memory = math.flatten(memoryOf(tensor));
   Type element = cast<MemRefType>(memory.getType()).getElementType();
-  auto wide = VectorType::get({lanes}, type);
-  SmallVector<Value> values;
+  SmallVector<Value> found;
   for (int64_t v = 0; v < vectors; ++v) {
-    Value loaded = vector::LoadOp::create(
-        b, loc, VectorType::get({lanes}, element), memory,
-        math.add(math.mul(line, columns), v * lanes));
+    Value loaded =
+        math.load(memory, math.add(math.mul(line, columns), v * lanes), lanes);
     if (isa<IntegerType>(type))
-      loaded = arith::ExtUIOp::create(b, loc, wide, loaded);
+      loaded = values.extendUnsigned(loaded, type);
     else if (isa<IntegerType>(element))
-      loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
+      loaded = values.toFloat(loaded, type, /*isUnsigned=*/true);
     else if (element != type)
-      loaded = extendHalves(b, loc, wide, loaded);
-    values.push_back(loaded);
+      loaded = extendHalves(b, loc, VectorType::get({lanes}, type), loaded);
+    found.push_back(loaded);
   }
-  return values;
+  return found;
 }
 
 void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
@@ -720,8 +685,7 @@ void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
                                        DepthSplits parts, Value offset,
                                        const RowPrefetch &ahead) {
   if (!storesAccumulators()) {
-    auto type = VectorType::get({lanes}, sumType);
-    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    Value zero = values.constant(VectorType::get({lanes}, sumType), 0);
     cpu::storeSums(b, loc, block,
                    SmallVector<Value>(block.rows() * block.vectors, zero), sums,
                    columns, offset);
@@ -748,8 +712,7 @@ void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
       SmallVector<Value> scales = loadOfGroup(
           narrow.getScale(), narrowGroupOf(position), block.vectors, sumType);
       for (auto [index, product] : llvm::enumerate(products))
-        product = arith::MulFOp::create(b, loc, product,
-                                        scales[index % block.vectors]);
+        product = values.mul(product, scales[index % block.vectors]);
     }
     cpu::storeSums(b, loc, block, products, sums, columns, offset,
                    /*add=*/true);
@@ -790,9 +753,7 @@ void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements,
   int64_t line = kLineBytes / bytesPerElement(element);
   for (int64_t first = 0; first < elements; first += line) {
     position.back() = math.add(at.back(), first);
-    memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
-                               /*localityHint=*/unsigned(into),
-                               /*isDataCache=*/true);
+    math.prefetch(memory, position, unsigned(into));
   }
 }
 
@@ -827,37 +788,24 @@ void ContractionEmitter::recomputeOverflowed(Value tile, Value first,
   DequantizeOp narrow = contraction.narrow;
   if (!narrow || !narrow.getScale() || narrow.getDepth() > 1)
     return;
-  ValueMath values(b, loc);
-  auto type = VectorType::get({lanes}, sumType);
   // 0, except for infinities and NaNs, which give NaN.
-  Value zeros = values.constant(type, 0);
+  Value zeros = values.constant(VectorType::get({lanes}, sumType), 0);
   for (int64_t at = 0; at < used; at += lanes)
-    zeros = values.fma(
-        vector::LoadOp::create(b, loc, type, tile, math.add(first, at)), 0.0,
-        zeros);
+    zeros = values.fma(math.load(tile, math.add(first, at), lanes), 0.0, zeros);
   auto isNaN = [&](Value value) {
     return values.compare(arith::CmpFPredicate::UNO, value, value);
   };
-  auto when = [&](Value condition, llvm::function_ref<void()> body) {
-    auto branch = scf::IfOp::create(b, loc, condition);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body();
-  };
-  Value isAny = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
-                                            isNaN(zeros));
-  when(isAny, [&] {
+  math.branch(values.any(isNaN(zeros)), [&] {
     math.loop(used, [&](Value offset) {
       Value at = math.add(first, offset);
-      Value sum = memref::LoadOp::create(b, loc, tile, at);
-      when(isNaN(values.sub(sum, sum)), [&] {
+      Value sum = math.load(tile, at);
+      math.branch(isNaN(values.sub(sum, sum)), [&] {
         ElementEmitter emitter = makeEmitter();
-        FailureOr<Value> scaled =
-            emitter.emit(contraction.op->getResult(0), positionOf(offset), 1);
-        if (failed(scaled))
+        math.store(
+            emitter.value(contraction.op->getResult(0), positionOf(offset), 1),
+            tile, at);
+        if (failed(emitter.status()))
           status = failure();
-        else
-          memref::StoreOp::create(b, loc, *scaled, tile, at);
       });
     });
   });
@@ -868,31 +816,29 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
                                    Value column, int64_t used) {
   auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
   bool vectors = columnDim + 1 == type.getRank();
-  auto load = [&](Value row, Value offset, int64_t lanes) -> Value {
-    Value at = math.add(math.mul(row, pitch), offset);
-    if (lanes == 1)
-      return memref::LoadOp::create(b, loc, tile, at);
-    return vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
-                                  tile, at);
+  auto load = [&](Value row, Value offset, int64_t lanes) {
+    return math.load(tile, math.add(math.mul(row, pitch), offset), lanes);
   };
-  auto storeValues = [&](ArrayRef<Value> values, Value row, Value place,
-                         int64_t lanes, Value mask) {
+  auto positionOf = [&](Value row, Value place) {
     SmallVector<Value> position = indices(row);
     position.insert(position.begin() + columnDim, place);
+    return position;
+  };
+  auto storeValues = [&](ArrayRef<Value> sums, Value row, Value place,
+                         int64_t lanes, Value mask) {
+    SmallVector<Value> position = positionOf(row, place);
     ElementEmitter emitter = makeEmitter();
-    if (failed(stored.store(emitter, arguments.outputs(), values, position,
-                            lanes, mask)))
+    if (failed(stored.store(emitter, arguments.outputs, sums, position, lanes,
+                            mask)))
       status = failure();
   };
   auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
     storeValues(load(row, offset, lanes), row, math.add(column, offset), lanes,
                 mask);
   };
-  auto mend = [&](Value row) {
+  auto recompute = [&](Value row) {
     recomputeOverflowed(tile, math.mul(row, pitch), used, [&](Value offset) {
-      SmallVector<Value> position = indices(row);
-      position.insert(position.begin() + columnDim, math.add(column, offset));
-      return position;
+      return positionOf(row, math.add(column, offset));
     });
   };
   if (contraction.pair) {
@@ -901,18 +847,18 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
     Value first = math.div(column, 2);
     int64_t most = std::min(2 * lanes, pair.block);
     return math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-      mend(row);
+      recompute(row);
       forPowers(used / 2, most, [&](int64_t at, int64_t run) {
-        SmallVector<Value, 2> values;
+        SmallVector<Value, 2> halves;
         for (int64_t half : {0, 1})
-          values.push_back(
+          halves.push_back(
               load(row, math.constant(pair.placeOf(at, half)), run));
-        storeValues(values, row, math.add(first, at), run, Value());
+        storeValues(halves, row, math.add(first, at), run, Value());
       });
     });
   }
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {
-    mend(row);
+    recompute(row);
     if (!vectors) {
       math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
       return;

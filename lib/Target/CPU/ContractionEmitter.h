@@ -91,7 +91,7 @@ public:
                 llvm::function_ref<void(mlir::Value offset)> body);
   /// Returns the bits of values in the accumulator type that are exact bf16, or
   /// narrow integers.
-  mlir::Value patternsOf(mlir::Value values);
+  mlir::Value patternsOf(mlir::Value factors);
   /// Returns the lanes' operands for the step that starts at position `k`, in
   /// the accumulator type: the values themselves, or words that combine them
   /// with those of the next positions, with zeros after `count` positions.
@@ -169,14 +169,14 @@ public:
                 mlir::Value first, int64_t extent, mlir::Value memory,
                 mlir::Value offset, int64_t pitch);
   /// Copies `rowCount` rows of `extent` elements that are contiguous across
-  /// rows to `memory[offset + row * pitch]`: `values(row, k, lanes)` returns
+  /// rows to `memory[offset + row * pitch]`: `elements(row, k, lanes)` returns
   /// those of position k for `lanes` rows.
   void
   packRowsAcross(int64_t rowCount, int64_t extent, mlir::Value memory,
                  mlir::Value offset, int64_t pitch,
                  llvm::function_ref<mlir::Value(mlir::Value row, mlir::Value k,
                                                 int64_t lanes)>
-                     values);
+                     elements);
   /// Emits `body` for each step of `count` positions, with the step's first
   /// position and its number of `positions`.
   void forSteps(int64_t count,
@@ -197,13 +197,13 @@ public:
                   mlir::Value first, int64_t count, mlir::Value memory,
                   mlir::Value offset, int64_t steps, bool inOrder);
   /// Packs columns with contiguous elements along k into words of steps of
-  /// `depth`: `values(n, k, lanes)` returns those of column n, one by one if
+  /// `depth`: `elements(n, k, lanes)` returns those of column n, one by one if
   /// not `asVectors`; `place(step)` is the index of a step.
   void packColumns(int64_t columns, int64_t count, int64_t depth,
                    bool asVectors, mlir::Value memory, mlir::Value offset,
                    llvm::function_ref<mlir::Value(mlir::Value n, mlir::Value k,
                                                   int64_t lanes)>
-                       values,
+                       elements,
                    llvm::function_ref<mlir::Value(mlir::Value step)> place);
 
   /// Packs the bf16 terms of `count` positions of panel `number` of the
@@ -226,8 +226,8 @@ public:
   /// `tiles` in scratch.
   void prepareSums(int64_t elements, int64_t tiles);
   void clearSums();
-  /// Loads stored accumulators, from `at` on.
-  mlir::Value loadSums(mlir::Value at, mlir::VectorType type);
+  /// Loads a vector of stored accumulators, from `at` on.
+  mlir::Value loadSums(mlir::Value at) { return math.load(sums, at, lanes); }
   /// Returns the memory of the kernel's only output if accumulators are stored
   /// there unchanged; else null.
   mlir::Value plainResult() const;
@@ -309,7 +309,8 @@ public:
   mlir::Location loc;
   mlir::OpBuilder b;
   IndexMath math;
-  KernelFunctionArguments arguments;
+  ValueMath values;
+  KernelMemory arguments;
   mlir::LogicalResult status = mlir::success();
 
   mlir::Type sumType;

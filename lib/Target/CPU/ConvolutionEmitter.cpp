@@ -11,8 +11,6 @@
 
 #include "InputRegionReader.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
@@ -95,7 +93,7 @@ void ConvEmitter::packFilter() {
   math.loop(panels, [&](Value number) {
     Value first = math.mul(groupOfPanel(number), g.groupOutputs());
     Value local = math.mul(math.rem(number, panelsOfGroup), columns);
-    auto values = [&](Value column, Value at, int64_t lanes) {
+    auto elements = [&](Value column, Value at, int64_t lanes) {
       Value output = math.add(
           first, math.min(math.add(local, column), g.groupOutputs() - 1));
       if (memory)
@@ -119,7 +117,7 @@ void ConvEmitter::packFilter() {
     packColumns(columns, g.depth(), /*depth=*/1,
                 /*asVectors=*/memory != nullptr,
                 contraction.isPaired() ? ordered : panel.memory,
-                contraction.isPaired() ? math.constant(0) : offset, values,
+                contraction.isPaired() ? math.constant(0) : offset, elements,
                 place);
     if (contraction.isPaired())
       forTerms(terms.panelPlane, [&](Value plane) {
@@ -135,11 +133,9 @@ void ConvEmitter::pairPositions(Value ordered, Value offset) {
     Value to = math.mul(run, contraction.steps(g.run()));
     forSteps(g.run(), [&](Value step, Value k, int64_t count) {
       for (int64_t column = 0; column < columns; column += lanes) {
-        auto line = [&](Value position) -> Value {
+        auto line = [&](Value position) {
           Value at = math.mul(math.add(from, position), columns);
-          return termOf(
-              vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
-                                     ordered, math.add(at, column)));
+          return termOf(math.load(ordered, math.add(at, column), lanes));
         };
         Value at = math.mul(math.add(to, step), columns);
         store(wordsOf(k, count, line), panel.memory,
@@ -220,8 +216,7 @@ void ConvEmitter::skipPadding(KLoop &lines, Value row) {
   Value top = math.mul(row, g.stride[1]), none = math.constant(0);
   // Number of window rows before position `extent` of the padded image.
   auto before = [&](int64_t extent) {
-    Value count = arith::MaxSIOp::create(
-        b, loc, math.sub(math.constant(extent), top), none);
+    Value count = values.maximum(math.sub(math.constant(extent), top), none);
     count = math.div(math.add(count, g.dilation[1] - 1), g.dilation[1]);
     return math.min(count, g.window[1]);
   };

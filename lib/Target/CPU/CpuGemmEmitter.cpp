@@ -170,8 +170,7 @@ void CpuGemmEmitter::packLines(Value first, int64_t count) {
   while (longBlocks < split.blocks && endOfRun(longBlocks) <= shape.m)
     ++longBlocks;
   Value begin = itemBlocks.begin, end = itemBlocks.end;
-  Value middle =
-      arith::MaxSIOp::create(b, loc, begin, math.min(end, longBlocks));
+  Value middle = values.maximum(begin, math.min(end, longBlocks));
   forSteps(count, [&](Value step, Value k, int64_t positions) {
     Value position = math.add(first, k);
     auto target = [&](Value block) {

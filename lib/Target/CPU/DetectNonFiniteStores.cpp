@@ -123,18 +123,16 @@ void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
     Value bad = notFinite(math, store.value, element, uint8_t(exempt[number]));
     if (store.mask)
       bad = math.bitAnd(bad, store.mask);
-    if (auto vector = dyn_cast<VectorType>(bad.getType())) {
-      if (vector.getRank() != 1)
-        bad = vector::ShapeCastOp::create(
-            b, loc, VectorType::get({vector.getNumElements()}, b.getI1Type()),
-            bad);
-      bad = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, bad);
-    }
-    auto branch = scf::IfOp::create(b, loc, bad);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    Value one = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 1);
-    memref::StoreOp::create(b, loc, one,
-                            impl.getArgument(unsigned(places[1]) + number),
-                            IndexMath{b, loc}.constant(0));
+    if (auto vector = dyn_cast<VectorType>(bad.getType());
+        vector && vector.getRank() != 1)
+      bad = vector::ShapeCastOp::create(
+          b, loc, VectorType::get({vector.getNumElements()}, b.getI1Type()),
+          bad);
+    IndexMath index{b, loc};
+    index.branch(math.any(bad), [&] {
+      index.store(math.integer(b.getI64Type(), 1),
+                  impl.getArgument(unsigned(places[1]) + number),
+                  index.constant(0));
+    });
   }
 }

@@ -126,13 +126,9 @@ static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
     anchor = *found;
   }
   if (!anchor) {
-    KernelFunctionArguments arguments(kernel, impl);
-    KernelMemory memory;
-    llvm::append_range(memory.inputs, arguments.inputs());
-    llvm::append_range(memory.outputs, arguments.outputs());
-    memory.scratch = arguments.scratch;
     OpBuilder builder(impl.getBody().front().getTerminator());
-    return emitLoops(kernel, builder, memory, elementTarget(target));
+    return emitLoops(kernel, builder, KernelMemory::of(kernel, impl),
+                     elementTarget(target));
   }
   if (elementCount(anchor->getResult(0)) == 0)
     return 0;

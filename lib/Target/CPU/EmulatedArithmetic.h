@@ -18,8 +18,7 @@ namespace mpc::cpu {
 inline mlir::Value flushSubnormals(ValueMath &math, mlir::Value value) {
   mlir::Value bits = math.bits(value);
   mlir::Value isSmall = math.compare(mlir::arith::CmpIPredicate::eq,
-                                     math.bitAnd(bits, 0x7f800000),
-                                     math.integer(bits.getType(), 0));
+                                     math.bitAnd(bits, 0x7f800000), 0);
   mlir::Value zero = math.bitAnd(bits, int64_t(0x80000000));
   return math.fromBits(math.select(isSmall, zero, bits), value.getType());
 }
@@ -29,10 +28,8 @@ inline mlir::Value halfOf(ValueMath &math, bool isUpper, mlir::Value words) {
   mlir::Value bits = isUpper ? math.shiftRight(words, 16) : words;
   mlir::Builder builder(words.getContext());
   bits = math.truncateInt(bits, builder.getI16Type());
-  mlir::Type type = builder.getF16Type();
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(bits.getType()))
-    type = vector.clone(type);
-  return math.extendFloat(math.fromBits(bits, type), builder.getF32Type());
+  return math.extendFloat(math.fromBits(bits, builder.getF16Type()),
+                          builder.getF32Type());
 }
 
 /// Returns sum + x * y, rounded once to nearest even, with x and y the lower or
@@ -59,20 +56,14 @@ inline mlir::Value addDots(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value x, mlir::Value y, mlir::Value sum,
                            int64_t bits, OperandSigns signs) {
   ValueMath math(b, loc);
-  auto type = mlir::cast<mlir::VectorType>(sum.getType());
   for (int64_t at = 0; at < 32; at += bits) {
     auto factor = [&](mlir::Value words, bool isSigned) {
       mlir::Value top = math.shiftLeft(words, 32 - bits - at);
-      if (!isSigned)
-        return math.shiftRight(top, 32 - bits);
-      mlir::Value count = mlir::arith::ConstantOp::create(
-          b, loc,
-          mlir::DenseElementsAttr::get(type, b.getI32IntegerAttr(32 - bits)));
-      return mlir::Value(mlir::arith::ShRSIOp::create(b, loc, top, count));
+      return isSigned ? math.shiftRightSigned(top, 32 - bits)
+                      : math.shiftRight(top, 32 - bits);
     };
-    mlir::Value product = mlir::arith::MulIOp::create(
-        b, loc, factor(x, signs.rows), factor(y, signs.columns));
-    sum = mlir::arith::AddIOp::create(b, loc, sum, product);
+    sum = math.add(sum,
+                   math.mul(factor(x, signs.rows), factor(y, signs.columns)));
   }
   return sum;
 }

@@ -12,8 +12,6 @@
 
 #include "InputRegionReader.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
@@ -284,7 +282,6 @@ void FilterGradientEmitter::storeLines(const Part &part, Value number,
   Value first = cut.joined ? math.constant(0) : part.firstRow;
   Value total = math.mul(channels, window);
   Value filter = math.flatten(plainResult());
-  auto type = VectorType::get({lanes}, sumType);
   Value square = math.constant(lanes);
   math.loop(math.constant(0), total, lanes, [&](Value next) {
     Value from = math.min(next, math.sub(total, square));
@@ -301,12 +298,12 @@ void FilterGradientEmitter::storeLines(const Part &part, Value number,
                  math.add(math.mul(first, window), from));
     math.loop(used / lanes, [&](Value group) {
       Value column = math.mul(group, lanes);
-      SmallVector<Value> values;
+      SmallVector<Value> lines;
       for (Value row : rows)
-        values.push_back(loadSums(math.add(row, column), type));
-      for (auto [i, line] : llvm::enumerate(transposed(values))) {
+        lines.push_back(loadSums(math.add(row, column)));
+      for (auto [i, line] : llvm::enumerate(transposed(lines))) {
         Value at = math.mul(math.add(column, i), g.groupChannels() * window);
-        vector::StoreOp::create(b, loc, line, filter, math.add(target, at));
+        math.store(line, filter, math.add(target, at));
       }
     });
   });

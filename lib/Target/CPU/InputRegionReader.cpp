@@ -83,8 +83,8 @@ void InputRegionReader::copyLines(Value n, Value plane, Value row,
       Value target =
           math.add(math.mul(kd, planeStride), math.mul(r, rowStride));
       target = math.add(copy, target);
-      Value inside = arith::AndIOp::create(e.b, e.loc, math.less(d, g.in[0]),
-                                           math.less(h, g.in[1]));
+      Value inside =
+          e.values.bitAnd(math.less(d, g.in[0]), math.less(h, g.in[1]));
       auto fill = [&] {
         if (!pixels.distance && !pixels.isPlanar)
           return copyRow(n, d, h, channel, memory, target);
@@ -103,19 +103,13 @@ void InputRegionReader::copyLines(Value n, Value plane, Value row,
 void InputRegionReader::pairRow(Value target) {
   int64_t distance = pixels.distance * pixelStride;
   fillPadding(line, math.constant(rowStride), distance);
-  ValueMath values(e.b, e.loc);
-  Type word = e.contraction.wordType(), half = e.contraction.rowType();
   e.forRuns(rowStride, e.lanes, [&](Value at, int64_t lanes) {
     auto load = [&](Value from) {
-      Value loaded =
-          lanes == 1
-              ? Value(memref::LoadOp::create(e.b, e.loc, line, from))
-              : Value(vector::LoadOp::create(
-                    e.b, e.loc, VectorType::get({lanes}, half), line, from));
-      return values.extendUnsigned(loaded, word);
+      return e.values.extendUnsigned(math.load(line, from, lanes),
+                                     e.contraction.wordType());
     };
-    Value words = values.bitOr(
-        load(at), values.shiftLeft(load(math.add(at, distance)), 16));
+    Value words = e.values.bitOr(
+        load(at), e.values.shiftLeft(load(math.add(at, distance)), 16));
     e.store(words, memory, math.add(target, at));
   });
 }
@@ -126,9 +120,8 @@ void InputRegionReader::pairStored(Value n, Value plane, Value row,
                                    Value channel, Value target) {
   Type half = e.contraction.rowType(), word = e.contraction.wordType();
   Value source = math.add(lineOf(n, plane, row), channel);
-  auto load = [&](Value at, int64_t lanes) -> Value {
-    return vector::LoadOp::create(e.b, e.loc, VectorType::get({lanes}, half),
-                                  stored, at);
+  auto load = [&](Value at, int64_t lanes) {
+    return math.load(stored, at, VectorType::get({lanes}, half));
   };
   // Emits `count` elements at `to`, from pixel `pixel` of the row on, with
   // zeros for operands that do not exist.
@@ -140,17 +133,14 @@ void InputRegionReader::pairStored(Value n, Value plane, Value row,
     Value from = math.sub(math.add(source, math.mul(pixel, g.channels)),
                           math.constant((left - first) * g.channels));
     e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
-      Value zeros = arith::ConstantOp::create(
-          e.b, e.loc, e.b.getZeroAttr(VectorType::get({lanes}, half)));
+      Value zeros = e.values.constant(VectorType::get({lanes}, half), 0);
       Value place = math.add(from, at);
       Value low = hasLow ? load(place, lanes) : zeros;
       Value high =
           hasHigh ? load(math.add(place, pixels.distance * g.channels), lanes)
                   : zeros;
-      Value words = vector::BitCastOp::create(
-          e.b, e.loc, VectorType::get({lanes}, word),
-          vector::InterleaveOp::create(e.b, e.loc, low, high));
-      vector::StoreOp::create(e.b, e.loc, words, memory, math.add(to, at));
+      Value both = vector::InterleaveOp::create(e.b, e.loc, low, high);
+      math.store(e.values.reinterpret(both, word), memory, math.add(to, at));
     });
   };
   // Ranges of pixels by which of their operands exist.
@@ -182,12 +172,9 @@ void InputRegionReader::pairStored(Value n, Value plane, Value row,
 
 /// Transposes `line` to channel-major order.
 void InputRegionReader::turnRow(Value target) {
-  auto values = [&](Value channel, Value pixel, int64_t lanes) -> Value {
-    Value at = math.add(math.mul(pixel, copyStride), channel);
-    if (lanes == 1)
-      return memref::LoadOp::create(e.b, e.loc, line, at);
-    auto type = VectorType::get({lanes}, e.contraction.rowType());
-    return vector::LoadOp::create(e.b, e.loc, type, line, at);
+  auto values = [&](Value channel, Value pixel, int64_t lanes) {
+    return math.load(line, math.add(math.mul(pixel, copyStride), channel),
+                     lanes);
   };
   e.packRowsAcross(pixels.channels, regionColumns, memory, target,
                    channelStride, values);

@@ -8,8 +8,6 @@
 
 #include "EmulatedArithmetic.h"
 
-#include "../Kernel/Float8Math.h"
-
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -46,12 +44,12 @@ int64_t cpu::panelSteps(ArrayRef<KLoop> loops) {
 
 Value cpu::extendHalves(OpBuilder &b, Location loc, VectorType wide,
                         Value value) {
-  auto type = cast<VectorType>(value.getType());
-  if (!type.getElementType().isBF16() || !wide.getElementType().isF32())
-    return arith::ExtFOp::create(b, loc, wide, value);
-  Value pattern =
-      vector::BitCastOp::create(b, loc, type.clone(b.getI16Type()), value);
-  return ValueMath(b, loc).widenBf16(pattern, /*permutes=*/false);
+  ValueMath values(b, loc);
+  if (!getElementTypeOrSelf(value.getType()).isBF16() ||
+      !wide.getElementType().isF32())
+    return values.extendFloat(value, wide.getElementType());
+  return values.widenBf16(values.reinterpret(value, b.getI16Type()),
+                          /*permutes=*/false);
 }
 
 void cpu::forEachStep(const IndexMath &math, const KLoop &loop,
@@ -84,16 +82,14 @@ Value cpu::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
                        bool isEmulated) {
   if (isEmulated)
     return addDots(b, loc, x, y, sum, 8, {/*rows=*/false, /*columns=*/true});
+  ValueMath values(b, loc);
   auto type = cast<VectorType>(sum.getType());
-  int64_t lanes = type.getNumElements();
-  auto factors = VectorType::get({4 * lanes}, b.getI8Type());
-  return LLVM::CallIntrinsicOp::create(
-             b, loc, type,
-             b.getStringAttr(lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512"
-                                         : "llvm.x86.avx512.vpdpbusd.256"),
-             ValueRange{sum, vector::BitCastOp::create(b, loc, factors, x),
-                        vector::BitCastOp::create(b, loc, factors, y)})
-      .getResult(0);
+  return values.intrinsic(type.getNumElements() == 16
+                              ? "llvm.x86.avx512.vpdpbusd.512"
+                              : "llvm.x86.avx512.vpdpbusd.256",
+                          type,
+                          {sum, values.reinterpret(x, b.getI8Type()),
+                           values.reinterpret(y, b.getI8Type())});
 }
 
 namespace {
@@ -103,8 +99,8 @@ public:
   MicroKernelEmission(OpBuilder &b, Location loc, const RegisterBlock &block,
                       Value rows, const Panel &panel, ArrayRef<KLoop> loops,
                       const RowPrefetch &ahead)
-      : b(b), loc(loc), math{b, loc}, block(block), rows(rows), panel(panel),
-        loops(loops), ahead(ahead) {
+      : b(b), loc(loc), math{b, loc}, values(b, loc), block(block), rows(rows),
+        panel(panel), loops(loops), ahead(ahead) {
     vectorType = VectorType::get({block.lanes}, block.type);
     sumsPerSet = block.rows() * block.vectors;
     // A block with few accumulators is latency-bound: alternate between several
@@ -116,24 +112,17 @@ public:
   }
 
   SmallVector<Value> run(Value base) {
-    Value zero = arith::ConstantOp::create(b, loc, vectorType,
-                                           b.getZeroAttr(vectorType));
-    SmallVector<Value> sums(sets * sumsPerSet, zero);
+    SmallVector<Value> sums(sets * sumsPerSet, values.constant(vectorType, 0));
     walk(0, base, panel.offset, sums);
     for (int64_t set = sets; set > 1; set /= 2)
       for (int64_t i = 0; i < set / 2 * sumsPerSet; ++i)
-        sums[i] = add(sums[i], sums[i + set / 2 * sumsPerSet]);
+        sums[i] = values.add(sums[i], sums[i + set / 2 * sumsPerSet]);
     sums.truncate(sumsPerSet);
     restoreColumnOrder(sums);
     return sums;
   }
 
 private:
-  Value add(Value x, Value y) {
-    if (isa<FloatType>(block.type))
-      return arith::AddFOp::create(b, loc, x, y);
-    return arith::AddIOp::create(b, loc, x, y);
-  }
   Value multiplyAdd(Value x, Value y, Value sum) {
     if (block.unit == ArithmeticUnit::DotBf16)
       return block.isEmulated ? emulateDotBf16(x, y, sum) : dotBf16(x, y, sum);
@@ -143,36 +132,29 @@ private:
       return dotBytes(x, y, sum);
     if (stepDepth(block.unit) > 1)
       return dotIntegers(x, y, sum);
-    if (isa<FloatType>(block.type))
-      return math::FmaOp::create(b, loc, x, y, sum);
-    return arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, x, y),
-                                 sum);
+    return isa<FloatType>(block.type) ? values.fma(x, y, sum)
+                                      : values.add(values.mul(x, y), sum);
   }
 
   Value dotBf16(Value x, Value y, Value sum) {
-    auto halves = VectorType::get({2 * block.lanes}, b.getBF16Type());
-    return LLVM::CallIntrinsicOp::create(
-               b, loc, vectorType,
-               b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-               ValueRange{sum, vector::BitCastOp::create(b, loc, halves, x),
-                          vector::BitCastOp::create(b, loc, halves, y)})
-        .getResult(0);
+    return values.intrinsic("llvm.x86.avx512bf16.dpbf16ps.512", vectorType,
+                            {sum, values.reinterpret(x, b.getBF16Type()),
+                             values.reinterpret(y, b.getBF16Type())});
   }
 
   /// Intel's manual, VDPBF16PS: two fused multiply-adds, upper operands first,
   /// rounded to nearest even; subnormal inputs and results count as zeros.
   Value emulateDotBf16(Value x, Value y, Value sum) {
-    ValueMath math(b, loc);
     for (bool isUpper : {true, false})
-      sum = multiplyAddHalves(math, /*isF16=*/false, isUpper, x, y, sum);
+      sum = multiplyAddHalves(values, /*isF16=*/false, isUpper, x, y, sum);
     return sum;
   }
 
   /// Two multiply-adds of f16 upconverted in registers.
   Value dotHalves(Value x, Value y, Value sum) {
-    ValueMath math(b, loc);
     for (bool isUpper : {false, true})
-      sum = math.fma(halfOf(math, isUpper, x), halfOf(math, isUpper, y), sum);
+      sum = values.fma(halfOf(values, isUpper, x), halfOf(values, isUpper, y),
+                       sum);
     return sum;
   }
 
@@ -183,33 +165,26 @@ private:
       return addDotBytes(b, loc, sum, x, y, block.isEmulated);
     if (block.isEmulated)
       return addDots(b, loc, x, y, sum, 16, {true, true});
-    auto factors = VectorType::get({2 * block.lanes}, b.getI16Type());
     Value products =
-        LLVM::CallIntrinsicOp::create(
-            b, loc, vectorType,
-            b.getStringAttr(block.lanes == 16 ? "llvm.x86.avx512.pmaddw.d.512"
-                                              : "llvm.x86.avx2.pmadd.wd"),
-            ValueRange{vector::BitCastOp::create(b, loc, factors, x),
-                       vector::BitCastOp::create(b, loc, factors, y)})
-            .getResult(0);
-    return add(sum, products);
+        values.intrinsic(block.lanes == 16 ? "llvm.x86.avx512.pmaddw.d.512"
+                                           : "llvm.x86.avx2.pmadd.wd",
+                         vectorType,
+                         {values.reinterpret(x, b.getI16Type()),
+                          values.reinterpret(y, b.getI16Type())});
+    return values.add(sum, products);
   }
 
   /// The same for words of four bytes: first the even ones, then the odd ones.
   Value dotBytes(Value x, Value y, Value sum) {
     if (block.isEmulated)
       return addDots(b, loc, x, y, sum, 8, block.signs);
-    auto shorts = VectorType::get({2 * block.lanes}, b.getI16Type());
-    auto words = VectorType::get({block.lanes}, b.getI32Type());
-    Value eight = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(shorts, b.getI16IntegerAttr(8)));
-    auto bytes = [&](Value from, bool isOdd, bool isSigned) -> Value {
-      Value pairs = vector::BitCastOp::create(b, loc, shorts, from);
+    auto bytes = [&](Value from, bool isOdd, bool isSigned) {
+      Value pairs = values.reinterpret(from, b.getI16Type());
       if (!isOdd)
-        pairs = arith::ShLIOp::create(b, loc, pairs, eight);
-      pairs = isSigned ? Value(arith::ShRSIOp::create(b, loc, pairs, eight))
-                       : Value(arith::ShRUIOp::create(b, loc, pairs, eight));
-      return vector::BitCastOp::create(b, loc, words, pairs);
+        pairs = values.shiftLeft(pairs, 8);
+      pairs = isSigned ? values.shiftRightSigned(pairs, 8)
+                       : values.shiftRight(pairs, 8);
+      return values.reinterpret(pairs, b.getI32Type());
     };
     RegisterBlock pairs = block;
     pairs.unit = ArithmeticUnit::PairsInt16;
@@ -222,22 +197,14 @@ private:
 
   /// Loads the first `count` operands from `at` on as a word.
   Value loadFactors(Value at, int64_t count) {
-    ValueMath values(b, loc);
-    Type stored = cast<MemRefType>(rows.getType()).getElementType();
-    int64_t bits = stored.getIntOrFloatBitWidth();
+    int64_t bits = cast<MemRefType>(rows.getType()).getElementTypeBitWidth();
     Value word;
     for (int64_t first = 0, run; first < count; first += run) {
       run = count - first == 3 ? 2 : count - first;
-      Value part;
-      if (run == 1) {
-        part = memref::LoadOp::create(b, loc, rows, math.add(at, first));
-      } else {
-        Value factors = vector::LoadOp::create(
-            b, loc, VectorType::get({run}, stored), rows, math.add(at, first));
-        auto joined = VectorType::get({1}, b.getIntegerType(run * bits));
+      Value part = math.load(rows, math.add(at, first), run);
+      if (run > 1)
         part = vector::ExtractOp::create(
-            b, loc, vector::BitCastOp::create(b, loc, joined, factors), 0);
-      }
+            b, loc, values.reinterpret(part, b.getIntegerType(run * bits)), 0);
       if (!part.getType().isInteger(32))
         part = values.extendUnsigned(part, b.getI32Type());
       if (first)
@@ -250,23 +217,19 @@ private:
   /// Broadcasts the operands of a row at a step, without the last `missing`.
   Value loadRow(Value at, int64_t missing) {
     Type stored = cast<MemRefType>(rows.getType()).getElementType();
-    auto words = VectorType::get({block.lanes}, b.getI32Type());
-    if (block.unit == ArithmeticUnit::MultiplyAdd) {
-      Value scalar = memref::LoadOp::create(b, loc, rows, at);
-      return vector::BroadcastOp::create(b, loc, vectorType, scalar);
-    }
-    ValueMath values(b, loc);
+    if (block.unit == ArithmeticUnit::MultiplyAdd)
+      return values.splat(math.load(rows, at), block.lanes);
     Value word;
     int64_t depth = stepDepth(block.unit);
     if (stored.isInteger(32)) {
-      word = memref::LoadOp::create(b, loc, rows, at);
+      word = math.load(rows, at);
       if (missing)
         word = values.bitAnd(
             word, (int64_t(1) << 32 / depth * (depth - missing)) - 1);
     } else {
       word = loadFactors(at, depth - missing);
     }
-    return vector::BroadcastOp::create(b, loc, words, word);
+    return values.splat(word, block.lanes);
   }
 
   /// Emits loop `depth` of K; `sums` is updated in place.
@@ -282,14 +245,14 @@ private:
             whole = loop.extent - (loop.missing > 0),
             looped = whole - whole % unroll;
     auto at = [&](int64_t k, Value rowBase, Value columnBase,
-                  SmallVectorImpl<Value> &values) {
+                  SmallVectorImpl<Value> &sums) {
       Value nextRow = math.add(rowBase, k * loop.rowStride);
       Value nextColumn = math.add(columnBase, k * panelStride);
       if (last)
-        step(nextRow, nextColumn, values, k % sets,
+        step(nextRow, nextColumn, sums, k % sets,
              k + 1 == loop.extent ? loop.missing : 0, k % neighbours());
       else
-        walk(depth + 1, nextRow, nextColumn, values);
+        walk(depth + 1, nextRow, nextColumn, sums);
     };
     // Unrolling a large block further would leave no register for the last
     // operands.
@@ -300,26 +263,22 @@ private:
       return;
     }
     assert(!(last && loop.begin) && "the innermost loop has all of its steps");
-    auto op =
-        scf::ForOp::create(b, loc, loop.begin ? loop.begin : math.constant(0),
-                           loop.end ? loop.end : math.constant(looped),
-                           math.constant(unroll), sums);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(op.getBody());
-      SmallVector<Value> values(op.getRegionIterArgs());
-      Value iv = op.getInductionVar();
-      Value rowBase = math.add(row, math.mul(iv, loop.rowStride));
-      Value columnBase = math.add(column, math.mul(iv, panelStride));
-      if (last && ahead.begin)
-        memref::PrefetchOp::create(
-            b, loc, rows, math.add(ahead.begin, math.mul(iv, ahead.stride)),
-            /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
-      for (int64_t k = 0; k < unroll; ++k)
-        at(k, rowBase, columnBase, values);
-      scf::YieldOp::create(b, loc, values);
-    }
-    sums.assign(op.getResults().begin(), op.getResults().end());
+    Value begin = loop.begin ? loop.begin : math.constant(0),
+          end = loop.end ? loop.end : math.constant(looped);
+    Carried results =
+        math.loop(begin, end, unroll, sums, [&](Value iv, ValueRange carried) {
+          Carried next(carried);
+          Value rowBase = math.add(row, math.mul(iv, loop.rowStride));
+          Value columnBase = math.add(column, math.mul(iv, panelStride));
+          if (last && ahead.begin)
+            math.prefetch(rows,
+                          math.add(ahead.begin, math.mul(iv, ahead.stride)),
+                          /*locality=*/2);
+          for (int64_t k = 0; k < unroll; ++k)
+            at(k, rowBase, columnBase, next);
+          return next;
+        });
+    sums.assign(results.begin(), results.end());
     for (int64_t k = looped; k < loop.extent; ++k)
       at(k, row, column, sums);
   }
@@ -347,7 +306,9 @@ private:
   SmallVector<Value> loadPanel(Value column) {
     SmallVector<Value> vectors;
     Type element = cast<MemRefType>(panel.memory.getType()).getElementType();
-    auto stored = VectorType::get({block.lanes}, element);
+    auto load = [&](int64_t first, int64_t lanes) {
+      return math.load(panel.memory, math.add(column, first), lanes);
+    };
     switch (panel.form) {
     case PanelForm::Plain:
     case PanelForm::Widened:
@@ -355,8 +316,7 @@ private:
       if (onlyLowHalves())
         break;
       for (int64_t v = 0; v < block.vectors; ++v) {
-        Value value = vector::LoadOp::create(b, loc, stored, panel.memory,
-                                             math.add(column, v * block.lanes));
+        Value value = load(v * block.lanes, block.lanes);
         if (panel.form != PanelForm::Plain)
           value = extendHalves(b, loc, vectorType, value);
         vectors.push_back(value);
@@ -365,10 +325,9 @@ private:
     case PanelForm::PairsInt8:
     case PanelForm::PairsUnsignedInt8:
       for (int64_t v = 0; v < block.vectors; ++v)
-        vectors.push_back(widenPairs(
-            vector::LoadOp::create(b, loc, stored, panel.memory,
-                                   math.add(column, v * block.lanes)),
-            panel.form == PanelForm::PairsUnsignedInt8));
+        vectors.push_back(
+            widenPairs(load(v * block.lanes, block.lanes),
+                       panel.form == PanelForm::PairsUnsignedInt8));
       return vectors;
     case PanelForm::PairsBf16:
       break;
@@ -380,34 +339,23 @@ private:
     // Lane j of a word vector contains column j in the lower half and column j
     // + columns / 2 in the upper; both become f32 by moving them to the upper
     // half.
-    auto words = VectorType::get({block.lanes}, b.getI32Type());
-    auto halves = VectorType::get({2 * block.lanes}, element);
-    auto splat = [&](int64_t value) -> Value {
-      return arith::ConstantOp::create(
-          b, loc, words,
-          DenseElementsAttr::get(words, b.getI32IntegerAttr(value)));
-    };
     int64_t lowVectors = panel.columns / 2 / block.lanes;
     SmallVector<Value> loaded;
     for (int64_t v = 0; v < std::min(lowVectors, block.vectors); ++v) {
-      Value pairs = vector::LoadOp::create(
-          b, loc, halves, panel.memory, math.add(column, 2 * v * block.lanes));
-      loaded.push_back(vector::BitCastOp::create(b, loc, words, pairs));
+      loaded.push_back(values.reinterpret(
+          load(2 * v * block.lanes, 2 * block.lanes), b.getI32Type()));
       if (panel.form == PanelForm::PairsF16) {
-        auto shorts = VectorType::get({block.lanes}, b.getI16Type());
-        Value low = arith::TruncIOp::create(b, loc, shorts, loaded.back());
-        low = vector::BitCastOp::create(b, loc, stored, low);
-        vectors.push_back(arith::ExtFOp::create(b, loc, vectorType, low));
+        Value low = values.truncateInt(loaded.back(), b.getI16Type());
+        vectors.push_back(
+            values.extendFloat(values.reinterpret(low, element), block.type));
         continue;
       }
-      Value low = arith::ShLIOp::create(b, loc, loaded.back(), splat(16));
-      vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, low));
+      vectors.push_back(
+          values.reinterpret(values.shiftLeft(loaded.back(), 16), block.type));
     }
     for (int64_t v = lowVectors; v < block.vectors; ++v) {
-      Value high =
-          arith::AndIOp::create(b, loc, loaded[v - lowVectors],
-                                splat(static_cast<int32_t>(0xffff0000)));
-      vectors.push_back(vector::BitCastOp::create(b, loc, vectorType, high));
+      Value high = values.bitAnd(loaded[v - lowVectors], int64_t(0xffff0000));
+      vectors.push_back(values.reinterpret(high, block.type));
     }
     return vectors;
   }
@@ -415,34 +363,24 @@ private:
   /// Loads the integers of a step, minus their zero points, in the accumulator
   /// type and without their scale.
   SmallVector<Value> loadNumbers(Value column, bool isOdd) {
-    Type element = cast<MemRefType>(panel.memory.getType()).getElementType();
-    auto narrow = VectorType::get({block.lanes}, element);
-    auto words = VectorType::get({block.lanes}, b.getI32Type());
     bool areNibbles = panel.form == PanelForm::Nibbles;
     Value at = isOdd ? math.add(column, -panel.stepPitch()) : column;
     SmallVector<Value> vectors;
     for (int64_t v = 0; v < block.vectors; ++v) {
-      Value loaded = vector::LoadOp::create(b, loc, narrow, panel.memory,
-                                            math.add(at, v * block.lanes));
+      Value loaded =
+          math.load(panel.memory, math.add(at, v * block.lanes), block.lanes);
       if (panel.form == PanelForm::Floats8) {
-        ValueMath values(b, loc);
         vectors.push_back(decodeFloat8(values, loaded, /*mayBeNaN=*/false));
         continue;
       }
-      Value word = panel.areSigned
-                       ? Value(arith::ExtSIOp::create(b, loc, words, loaded))
-                       : Value(arith::ExtUIOp::create(b, loc, words, loaded));
+      Value word = values.extendInt(loaded, b.getI32Type(), !panel.areSigned);
       Value zero = panel.zeros.empty() ? Value() : panel.zeros[v];
-      Value value =
-          areNibbles ? nibblesOf(word, isOdd)
-                     : Value(arith::SIToFPOp::create(b, loc, vectorType, word));
+      Value value = areNibbles ? nibblesOf(word, isOdd)
+                               : values.toFloat(word, block.type);
       if (!zero && panel.commonZero && !(areNibbles && hasTable()))
-        zero = arith::ConstantOp::create(
-            b, loc,
-            DenseElementsAttr::get(vectorType,
-                                   b.getF32FloatAttr(float(panel.commonZero))));
+        zero = values.constant(vectorType, double(panel.commonZero));
       if (zero)
-        value = arith::SubFOp::create(b, loc, value, zero);
+        value = values.sub(value, zero);
       vectors.push_back(value);
     }
     return vectors;
@@ -455,37 +393,27 @@ private:
   /// Returns the lower or upper four bits of bytes, one per word. A lookup also
   /// subtracts the common zero point.
   Value nibblesOf(Value bytes, bool isUpper) {
-    ValueMath values(b, loc);
     if (isUpper)
       bytes = values.shiftRight(bytes, 4);
     if (!hasTable()) {
       if (!isUpper)
         bytes = values.bitAnd(bytes, 15);
-      return arith::SIToFPOp::create(b, loc, vectorType, bytes);
+      return values.toFloat(bytes, block.type);
     }
     SmallVector<float> numbers;
     for (int64_t i = 0; i < 16; ++i)
       numbers.push_back(float(i - panel.commonZero));
     Value table = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(vectorType, ArrayRef<float>(numbers)));
-    return LLVM::CallIntrinsicOp::create(
-               b, loc, vectorType,
-               b.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
-               ValueRange{table, bytes})
-        .getResult(0);
+    return values.intrinsic("llvm.x86.avx512.permvar.sf.512", vectorType,
+                            {table, bytes});
   }
 
   /// Widens pairs of bytes to words of two i16.
   Value widenPairs(Value pairs, bool isUnsigned) {
-    auto bytes = VectorType::get({2 * block.lanes}, b.getI8Type());
-    auto shorts = bytes.clone(b.getI16Type());
-    Value loaded = vector::BitCastOp::create(b, loc, bytes, pairs);
-    if (isUnsigned)
-      loaded = arith::ExtUIOp::create(b, loc, shorts, loaded);
-    else
-      loaded = arith::ExtSIOp::create(b, loc, shorts, loaded);
-    return vector::BitCastOp::create(
-        b, loc, VectorType::get({block.lanes}, b.getI32Type()), loaded);
+    Value bytes = values.reinterpret(pairs, b.getI8Type());
+    return values.reinterpret(
+        values.extendInt(bytes, b.getI16Type(), isUnsigned), b.getI32Type());
   }
 
   /// Returns true if only the lower columns of f16 pairs are needed, which is
@@ -511,8 +439,8 @@ private:
         SmallVector<int64_t> lanes;
         for (int64_t i = 0; i < block.lanes; ++i)
           lanes.push_back(2 * i + odd);
-        sums[r * block.vectors + v] = vector::ShuffleOp::create(
-            b, loc, row[source], row[source + 1], lanes);
+        sums[r * block.vectors + v] =
+            values.shuffle(row[source], row[source + 1], lanes);
       }
     }
   }
@@ -520,6 +448,7 @@ private:
   OpBuilder &b;
   Location loc;
   IndexMath math;
+  ValueMath values;
   const RegisterBlock &block;
   Value rows;
   const Panel &panel;
@@ -544,18 +473,13 @@ void cpu::storeSums(OpBuilder &builder, Location loc,
                     const RegisterBlock &block, ValueRange sums, Value tile,
                     int64_t pitch, Value offset, bool add) {
   IndexMath math{builder, loc};
-  auto type = VectorType::get({block.lanes}, block.type);
   for (int64_t r = 0; r < block.rows(); ++r)
     for (int64_t v = 0; v < block.vectors; ++v) {
       Value at = math.add(offset, r * pitch + v * block.lanes);
       Value sum = sums[r * block.vectors + v];
-      if (add) {
-        Value before = vector::LoadOp::create(builder, loc, type, tile, at);
-        if (isa<FloatType>(block.type))
-          sum = arith::AddFOp::create(builder, loc, before, sum);
-        else
-          sum = arith::AddIOp::create(builder, loc, before, sum);
-      }
-      vector::StoreOp::create(builder, loc, sum, tile, at);
+      if (add)
+        sum =
+            ValueMath(builder, loc).add(math.load(tile, at, block.lanes), sum);
+      math.store(sum, tile, at);
     }
 }

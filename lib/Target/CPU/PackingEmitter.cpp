@@ -36,7 +36,7 @@ void PackingEmitter::prepare() {
   constexpr double kCyclesOfVector = 8;
   cyclesPerItem = kCyclesOfVector * double(contraction.steps(depth)) *
                   double(panels * columns) / double(lanes * items);
-  panel.memory = asBits(arguments.outputs().front(), contraction.wordType());
+  panel.memory = asBits(arguments.outputs.front(), contraction.wordType());
 }
 
 void PackingEmitter::emitItem(Value item) {

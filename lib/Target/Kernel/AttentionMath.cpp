@@ -7,7 +7,6 @@
 #include "AttentionMath.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -44,9 +43,7 @@ Value AttentionMath::isCausal(const IndexMath &math, Value row, Value position,
   return math.less(math.add(position, length), math.add(row, positions + 1));
 }
 
-Value AttentionMath::larger(Value x, Value y) {
-  return arith::MaximumFOp::create(v.getBuilder(), v.getLoc(), x, y);
-}
+Value AttentionMath::larger(Value x, Value y) { return v.maximum(x, y); }
 
 Value AttentionMath::isEmpty(Value maximum) {
   return v.compare(arith::CmpFPredicate::OEQ, maximum, -kInfinity);

@@ -30,14 +30,13 @@ static constexpr int64_t kLeastColumns = 512, kMostColumns = 1024;
 namespace {
 class ColumnPhase : public Phase {
 public:
-  ColumnPhase(LoopContext &context, ArrayRef<Root> of, RowPattern rows,
+  ColumnPhase(LoopContext &context, ArrayRef<Root> roots, RowPattern rows,
               int64_t columns, int64_t lanes)
-      : context(context), emitter(context.emitter), builder(context.builder),
-        loc(context.loc), roots(of), form(std::move(rows)), columns(columns),
+      : Phase(context, roots), form(std::move(rows)), columns(columns),
         lanes(lanes) {}
 
   PhaseCost cost() override;
-  LogicalResult emit(Value item) override;
+  void emit(Value item) override;
 
 private:
   /// Accumulators of an op: over all rows, over one part, over a part of that,
@@ -47,28 +46,28 @@ private:
     Reducer reducer;
     SmallVector<Value, 4> levels;
   };
-  using Body = llvm::function_ref<LogicalResult(Value)>;
+  using Body = llvm::function_ref<void(Value)>;
 
-  LogicalResult loop(Value from, Value to, int64_t by, Body body);
-  LogicalResult forColumns(Body body) {
-    return loop(emitter.index(0), emitter.index(columns), lanes, body);
+  /// A loop without carried values.
+  void loop(Value from, Value to, int64_t by, Body body) {
+    carry(emitter, from, to, by, {}, [&](Value at, ValueRange) {
+      body(at);
+      return Carried{};
+    });
+  }
+  void forColumns(Body body) {
+    loop(emitter.index(0), emitter.index(columns), lanes, body);
   }
   Value load(Value sums, Value column) {
     return emitter.load(sums, builder.getF32Type(), column, lanes);
   }
-  LogicalResult clear(ArrayRef<Sums> sums, size_t level);
-  LogicalResult addRows(ArrayRef<Sums> sums, size_t level, Value from,
-                        Value to);
-  LogicalResult addParts(ArrayRef<Sums> sums, size_t level, Value from,
-                         Value to, ArrayRef<int64_t> lengths);
-  LogicalResult emitStage(ArrayRef<Operation *> ops);
-  LogicalResult storeResults();
+  void clear(ArrayRef<Sums> sums, size_t level);
+  void addRows(ArrayRef<Sums> sums, size_t level, Value from, Value to);
+  void addParts(ArrayRef<Sums> sums, size_t level, Value from, Value to,
+                ArrayRef<int64_t> lengths);
+  void emitStage(ArrayRef<Operation *> ops);
+  void storeResults();
 
-  LoopContext &context;
-  ElementEmitter &emitter;
-  OpBuilder &builder;
-  Location loc;
-  SmallVector<Root> roots;
   RowPattern form;
   /// Columns per item, and per vector.
   int64_t columns, lanes;
@@ -84,73 +83,52 @@ PhaseCost ColumnPhase::cost() {
           perVector * static_cast<double>(form.length() * vectors)};
 }
 
-LogicalResult ColumnPhase::loop(Value from, Value to, int64_t by, Body body) {
-  FailureOr<Carried> done =
-      carryLoop(emitter, from, to, by, {},
-                [&](Value at, ValueRange) -> FailureOr<Carried> {
-                  if (failed(body(at)))
-                    return failure();
-                  return Carried{};
-                });
-  return success(succeeded(done));
-}
-
-LogicalResult ColumnPhase::clear(ArrayRef<Sums> sums, size_t level) {
-  return forColumns([&](Value column) {
+void ColumnPhase::clear(ArrayRef<Sums> sums, size_t level) {
+  forColumns([&](Value column) {
     for (const Sums &sum : sums)
       emitter.store(sum.reducer.initial.front(), sum.levels[level], column,
                     lanes);
-    return success();
   });
 }
 
-LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, size_t level,
-                                   Value from, Value to) {
-  IndexMath index{builder, loc};
-  return loop(from, to, 1, [&](Value row) {
-    return forColumns([&](Value column) {
+void ColumnPhase::addRows(ArrayRef<Sums> sums, size_t level, Value from,
+                          Value to) {
+  loop(from, to, 1, [&](Value row) {
+    forColumns([&](Value column) {
       SmallVector<Value> at = {row, index.add(first, column)};
       ReductionLoop::Place place{at, lanes, {0, form.shape.back()}, {}};
       for (const Sums &sum : sums) {
-        FailureOr<Carried> next =
-            sum.reducer.body(place, load(sum.levels[level], column));
-        if (failed(next))
-          return failure();
-        emitter.store(next->front(), sum.levels[level], column, lanes);
+        Carried next = sum.reducer.body(place, load(sum.levels[level], column));
+        emitter.store(next.front(), sum.levels[level], column, lanes);
       }
-      return success();
     });
   });
 }
 
 /// Adds the rows [from, to) to the accumulators of `level`, in parts of
 /// `lengths`.
-LogicalResult ColumnPhase::addParts(ArrayRef<Sums> sums, size_t level,
-                                    Value from, Value to,
-                                    ArrayRef<int64_t> lengths) {
+void ColumnPhase::addParts(ArrayRef<Sums> sums, size_t level, Value from,
+                           Value to, ArrayRef<int64_t> lengths) {
   if (lengths.empty())
     return addRows(sums, level, from, to);
-  IndexMath index{builder, loc};
-  return loop(from, to, lengths.front(), [&](Value begin) {
+  loop(from, to, lengths.front(), [&](Value begin) {
     Value end = index.add(begin, lengths.front());
     if (form.length() % lengths.front())
       end = index.min(end, to);
-    if (failed(clear(sums, level + 1)) ||
-        failed(addParts(sums, level + 1, begin, end, lengths.drop_front())))
-      return failure();
-    return forColumns([&](Value column) {
+    clear(sums, level + 1);
+    addParts(sums, level + 1, begin, end, lengths.drop_front());
+    forColumns([&](Value column) {
       for (const Sums &sum : sums)
         emitter.store(sum.reducer
                           .join(load(sum.levels[level], column),
                                 load(sum.levels[level + 1], column))
                           .front(),
                       sum.levels[level], column, lanes);
-      return success();
     });
   });
 }
 
-LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
+void ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
   SmallVector<int64_t, 4> lengths = partsOfSum(form.length());
   SmallVector<Sums> sums;
   for (Operation *op : ops) {
@@ -159,52 +137,39 @@ LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
       sums.back().levels.push_back(
           context.allocate({columns}, builder.getF32Type()));
   }
-  if (failed(clear(sums, 0)) ||
-      failed(addParts(sums, 0, emitter.index(0), emitter.index(form.length()),
-                      lengths)))
-    return failure();
+  clear(sums, 0);
+  addParts(sums, 0, emitter.index(0), emitter.index(form.length()), lengths);
   // From here on one number per column, in the op's carried type.
-  LogicalResult done = forColumns([&](Value column) {
+  forColumns([&](Value column) {
     for (const Sums &sum : sums)
       emitter.store(sum.reducer.finish(load(sum.levels[0], column)),
                     sum.levels[0], column, lanes);
-    return success();
   });
   for (const Sums &sum : sums)
     emitter.bindSource(
         sum.op->getResult(0),
-        [this, total = sum.levels[0]](ValueRange indices, int64_t,
-                                      Value) -> FailureOr<Value> {
-          IndexMath index{builder, loc};
+        [this, total = sum.levels[0]](ValueRange indices, int64_t, Value) {
           return load(total, index.sub(indices.back(), first));
         });
-  return done;
 }
 
 /// Computes all values of a vector before its first store: results may
 /// overwrite inputs of others (in place).
-LogicalResult ColumnPhase::storeResults() {
-  IndexMath index{builder, loc};
-  return forColumns([&](Value column) {
+void ColumnPhase::storeResults() {
+  forColumns([&](Value column) {
     SmallVector<Value> at = {emitter.index(0), index.add(first, column)};
     SmallVector<Value> values;
-    for (const Root &root : roots) {
-      FailureOr<Value> value = emitter.emit(
-          root.tensor, form.rowIndices(emitter, at, shapeOf(root.tensor)),
-          lanes);
-      if (failed(value))
-        return failure();
-      values.push_back(*value);
-    }
+    auto place = [&](const Root &root) {
+      return form.rowIndices(emitter, at, shapeOf(root.tensor));
+    };
+    for (const Root &root : roots)
+      values.push_back(emitter.value(root.tensor, place(root), lanes));
     for (auto [root, value] : llvm::zip(roots, values))
-      emitter.store(value, root.memref,
-                    form.rowIndices(emitter, at, shapeOf(root.tensor)), lanes);
-    return success();
+      emitter.store(value, root.memref, place(root), lanes);
   });
 }
 
-LogicalResult ColumnPhase::emit(Value item) {
-  IndexMath index{builder, loc};
+void ColumnPhase::emit(Value item) {
   first = index.mul(item, columns);
   // One loop reduces for all ops that do not read each other's results.
   ArrayRef<Operation *> left = form.ops;
@@ -214,14 +179,12 @@ LogicalResult ColumnPhase::emit(Value item) {
     while (count < left.size() &&
            !dependsOn(left[count]->getOperand(0), isLeft))
       ++count;
-    if (failed(emitStage(left.take_front(count))))
-      return failure();
+    emitStage(left.take_front(count));
     left = left.drop_front(count);
   }
-  LogicalResult stored = storeResults();
+  storeResults();
   for (Operation *op : form.ops)
     emitter.unbind(op->getResult(0));
-  return stored;
 }
 
 /// Returns the widest vectors that divide `extent`; 0: none.
@@ -266,7 +229,7 @@ static int64_t columnsFor(int64_t extent, int64_t lanes) {
 
 std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
                                             ArrayRef<Root> roots) {
-  const ElementTarget &target = context.target;
+  const ElementTarget &target = context.emitter.getTarget();
   RowPattern form;
   if (!target.privateScratch || target.lanes == 1 ||
       failed(form.analyze(context.emitter, roots)) || !form.isVertical() ||

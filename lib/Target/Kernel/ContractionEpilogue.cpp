@@ -6,9 +6,6 @@
 
 #include "ContractionEpilogue.h"
 
-#include "IndexMath.h"
-#include "MathExpansion.h"
-
 #include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
@@ -313,25 +310,21 @@ LogicalResult ContractionEpilogue::store(ElementEmitter &emitter,
       inside = inside ? ValueMath(builder, anchor.getLoc()).bitAnd(inside, fits)
                       : fits;
     }
-    OpBuilder::InsertionGuard guard(builder);
-    if (inside) {
-      auto branch = scf::IfOp::create(builder, anchor.getLoc(), inside,
-                                      /*withElseRegion=*/false);
-      builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-    }
-    FailureOr<Value> out = emitter.emit(stored.value, at, lanes, mask);
-    if (failed(out))
-      return failure();
-    Value output = outputs[stored.output];
-    if (stored.strides.empty()) {
-      emitter.store(*out, outputMemory(emitter, output, stored), at, lanes,
-                    mask);
-      continue;
-    }
-    Value place = math.constant(stored.first);
-    for (auto [index, stride] : llvm::zip_equal(at, stored.strides))
-      place = math.add(place, math.mul(index, stride));
-    emitter.store(*out, math.flatten(output), place, lanes, mask);
+    auto store = [&] {
+      Value out = emitter.value(stored.value, at, lanes, mask),
+            output = outputs[stored.output];
+      if (stored.strides.empty())
+        return emitter.store(out, outputMemory(emitter, output, stored), at,
+                             lanes, mask);
+      Value place = math.constant(stored.first);
+      for (auto [index, stride] : llvm::zip_equal(at, stored.strides))
+        place = math.add(place, math.mul(index, stride));
+      emitter.store(out, math.flatten(output), place, lanes, mask);
+    };
+    if (inside)
+      math.branch(inside, store);
+    else
+      store();
   }
-  return success();
+  return emitter.status();
 }

@@ -4,12 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DequantizedElements.h"
+#include "ElementEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
-
-#include "Float8Math.h"
-#include "IndexMath.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -29,69 +26,71 @@ static Value nibblesOf(ValueMath &math, Value bytes) {
   SmallVector<int64_t> order;
   for (int64_t lane = 0; lane < type.getDimSize(0); ++lane)
     order.append({lane, type.getDimSize(0) + lane});
-  return vector::ShuffleOp::create(b, math.getLoc(), low, high, order);
+  return math.shuffle(low, high, order);
 }
 
-FailureOr<Value> mpc::emitDequantized(ElementEmitter &emitter,
-                                      DequantizeOp narrow, ValueRange indices,
-                                      int64_t lanes) {
-  if (!narrow.isMatrix() && (lanes > 1 || narrow.getDepth() > 1))
-    return narrow.emitOpError(
-               "has panels, from which single elements cannot be read"),
-           failure();
-  OpBuilder &builder = emitter.getBuilder();
-  Location loc = emitter.getLoc();
+/// Loads and dequantizes `lanes` elements of a quantized matrix along a row, as
+/// f32. They start at a multiple of `lanes` and share one scale. For panels of
+/// depth 1, one element.
+static Value dequantized(ElementEmitter &emitter, DequantizeOp narrow,
+                         ValueRange indices, int64_t lanes) {
   int64_t group = narrow.getGroup();
-  IndexMath index{builder, loc};
-  ValueMath math(builder, loc);
-  Type i32 = builder.getI32Type();
+  IndexMath index = emitter.indexMath();
+  MathExpansion math = emitter.math();
+  Type i32 = emitter.getBuilder().getI32Type();
   Value line = indices[0], k = indices[1];
   auto read = [&](Value tensor, Value position, int64_t count) {
     SmallVector<Value, 3> place = {line, position};
     llvm::append_range(place, indices.drop_front(2)); // a panel's column
-    return emitter.emit(tensor, place, count);
+    return emitter.value(tensor, place, count);
   };
-  auto spread = [&](Value value) -> Value {
-    if (lanes == 1)
-      return value;
-    return vector::BroadcastOp::create(builder, loc,
-                                       lanesOf(value.getType(), lanes), value);
-  };
+  auto spread = [&](Value value) { return math.splat(value, lanes); };
   Type stored = getElementTypeOrSelf(narrow.getValues().getType());
   bool pairs = narrow.getNibbles();
-  FailureOr<Value> values =
-      read(narrow.getValues(), pairs ? index.div(k, 2) : k,
-           pairs ? std::max<int64_t>(lanes / 2, 1) : lanes);
-  if (failed(values) || !isa<IntegerType>(stored))
+  Value values = read(narrow.getValues(), pairs ? index.div(k, 2) : k,
+                      pairs ? std::max<int64_t>(lanes / 2, 1) : lanes);
+  if (!isa<IntegerType>(stored))
     return values;
   Value numbers;
   if (narrow.getFloat8()) {
-    numbers = decodeFloat8(math, *values, /*mayBeNaN=*/false);
+    numbers = decodeFloat8(math, values, /*mayBeNaN=*/false);
   } else {
     if (!pairs) {
-      numbers = stored.isUnsignedInteger() ? math.extendUnsigned(*values, i32)
-                                           : math.extendSigned(*values, i32);
+      numbers = math.extendInt(values, i32, stored.isUnsignedInteger());
     } else if (lanes > 1) {
-      numbers = nibblesOf(math, *values);
+      numbers = nibblesOf(math, values);
     } else {
-      Value shift = arith::IndexCastOp::create(builder, loc, i32,
-                                               index.mul(index.rem(k, 2), 4));
+      Value shift = math.castIndex(index.mul(index.rem(k, 2), 4), i32);
       numbers = math.bitAnd(
-          math.shiftRight(math.extendUnsigned(*values, i32), shift), 15);
+          math.shiftRight(math.extendUnsigned(values, i32), shift), 15);
     }
     if (Value zeros = narrow.getZero()) {
-      FailureOr<Value> zero = read(zeros, index.div(k, group), 1);
-      if (failed(zero))
-        return failure();
-      numbers = math.subInt(numbers, spread(math.extendUnsigned(*zero, i32)));
+      Value zero = read(zeros, index.div(k, group), 1);
+      numbers = math.sub(numbers, spread(math.extendUnsigned(zero, i32)));
     } else if (int64_t zero = narrow.getCommonZero()) {
-      numbers = math.addInt(numbers, -zero);
+      numbers = math.add(numbers, -zero);
     }
-    numbers = arith::SIToFPOp::create(
-        builder, loc, lanesOf(builder.getF32Type(), lanes), numbers);
+    numbers = math.toFloat(numbers, emitter.getBuilder().getF32Type());
   }
-  FailureOr<Value> scale = read(narrow.getScale(), index.div(k, group), 1);
-  if (failed(scale))
-    return failure();
-  return math.mul(numbers, spread(*scale));
+  Value scale = read(narrow.getScale(), index.div(k, group), 1);
+  return math.mul(numbers, spread(scale));
+}
+
+Value mpc::emitDequantized(ElementEmitter &e, Operation *op,
+                           const ElementEmitter::Request &at) {
+  auto narrow = cast<DequantizeOp>(op);
+  bool isWhole =
+      !at.mask && e.startsAtMultiple(at) && narrow.getGroup() % at.lanes == 0;
+  if (at.lanes > 1 && !isWhole)
+    return e.valuePerLane(narrow.getResult(), at);
+  if (!narrow.isMatrix() && (at.lanes > 1 || narrow.getDepth() > 1))
+    return e.fail(narrow,
+                  "has panels, from which single elements cannot be read",
+                  at.lanes);
+  Value value = dequantized(e, narrow, at.indices, at.lanes);
+  // The stored numbers are exact in this type by construction.
+  Type element = getElementTypeOrSelf(narrow.getResult().getType());
+  if (!element.isF32())
+    e.markRounded(value, element);
+  return value;
 }

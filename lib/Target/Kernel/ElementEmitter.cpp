@@ -6,9 +6,6 @@
 
 #include "ElementEmitter.h"
 
-#include "IndexMath.h"
-#include "MathExpansion.h"
-
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
@@ -95,8 +92,7 @@ Value ElementEmitter::index(int64_t value) {
 Value ElementEmitter::splat(Value value, int64_t lanes) {
   if (lanes == 1 || isa<VectorType>(value.getType()))
     return value;
-  Value vector = vector::BroadcastOp::create(
-      builder, loc, lanesOf(value.getType(), lanes), value);
+  Value vector = math().splat(value, lanes);
   keepRounding(vector, value);
   return vector;
 }
@@ -138,34 +134,29 @@ Value ElementEmitter::load(Value memref, Type elementType, ValueRange indices,
                            int64_t lanes, Value mask) {
   memref = asPatterns(memref);
   Type stored = cast<MemRefType>(memref.getType()).getElementType();
+  IndexMath index = indexMath();
   Value raw;
-  if (lanes == 1) {
-    raw = memref::LoadOp::create(builder, loc, memref, indices);
-  } else if (!isMovedAtOnce(memref, indices, lanes)) {
+  if (lanes > 1 && !isMovedAtOnce(memref, indices, lanes)) {
     SmallVector<Value> elements, at(indices);
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      at.back() = IndexMath{builder, loc}.add(indices.back(), lane);
-      elements.push_back(memref::LoadOp::create(builder, loc, memref, at));
+      at.back() = index.add(indices.back(), lane);
+      elements.push_back(index.load(memref, at));
     }
     raw = vector::FromElementsOp::create(
         builder, loc, VectorType::get({lanes}, stored), elements);
-  } else {
+  } else if (lanes > 1 && mask) {
     auto type = VectorType::get({lanes}, stored);
-    if (mask) {
-      Value zero =
-          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-      raw = vector::MaskedLoadOp::create(builder, loc, type, memref, indices,
-                                         mask, zero);
-    } else {
-      raw = vector::LoadOp::create(builder, loc, type, memref, indices);
-    }
+    Value zero =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    raw = vector::MaskedLoadOp::create(builder, loc, type, memref, indices,
+                                       mask, zero);
+  } else {
+    raw = index.load(memref, indices, lanes);
   }
   if (elementType.isF16() || elementType.isBF16())
     return widen(raw, elementType);
-  ValueMath math(builder, loc);
   if (elementType.isInteger(1) && !stored.isInteger(1))
-    return math.compare(arith::CmpIPredicate::ne, raw,
-                        math.integer(raw.getType(), 0));
+    return math().compare(arith::CmpIPredicate::ne, raw, 0);
   return raw;
 }
 
@@ -205,20 +196,17 @@ Value ElementEmitter::round(Value value, Type elementType) {
 
 /// Returns the upper 16 bits of each word, for vectors of `lanes` lanes.
 static Value upperHalves(ValueMath &math, Value words, int64_t lanes) {
-  OpBuilder &builder = math.getBuilder();
+  Type half = math.getBuilder().getI16Type();
   auto type = dyn_cast<VectorType>(words.getType());
   // One permutation selects them from two vectors of 512 bits.
   constexpr int64_t kWide = 16;
   if (!type || lanes < kWide || type.getNumElements() % (2 * kWide))
-    return math.truncateInt(math.shiftRight(words, 16), builder.getI16Type());
-  int64_t count = type.getNumElements();
-  Value halves = vector::BitCastOp::create(
-      builder, math.getLoc(),
-      VectorType::get({2 * count}, builder.getI16Type()), words);
+    return math.truncateInt(math.shiftRight(words, 16), half);
+  Value halves = math.reinterpret(words, half);
   SmallVector<int64_t> odd;
-  for (int64_t lane = 0; lane < count; ++lane)
+  for (int64_t lane = 0; lane < type.getNumElements(); ++lane)
     odd.push_back(2 * lane + 1);
-  return vector::ShuffleOp::create(builder, math.getLoc(), halves, halves, odd);
+  return math.shuffle(halves, halves, odd);
 }
 
 void ElementEmitter::store(Value value, Value memref, ValueRange indices,
@@ -240,19 +228,18 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
              !stored.isInteger(1)) {
     value = math.extendUnsigned(value, stored);
   }
-  if (lanes == 1) {
-    memref::StoreOp::create(builder, loc, value, memref, indices);
-  } else if (!isMovedAtOnce(memref, indices, lanes)) {
+  IndexMath index = indexMath();
+  if (lanes > 1 && !isMovedAtOnce(memref, indices, lanes)) {
     SmallVector<Value> at(indices);
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      at.back() = IndexMath{builder, loc}.add(indices.back(), lane);
-      Value element = vector::ExtractOp::create(builder, loc, value, lane);
-      memref::StoreOp::create(builder, loc, element, memref, at);
+      at.back() = index.add(indices.back(), lane);
+      index.store(vector::ExtractOp::create(builder, loc, value, lane), memref,
+                  at);
     }
-  } else if (mask)
+  } else if (lanes > 1 && mask)
     vector::MaskedStoreOp::create(builder, loc, memref, indices, mask, value);
   else
-    vector::StoreOp::create(builder, loc, value, memref, indices);
+    index.store(value, memref, indices);
 }
 
 Value ElementEmitter::viewAs(Value memref, ArrayRef<int64_t> shape) {
@@ -298,45 +285,37 @@ Value ElementEmitter::lookUp(Value tensor, const Request &at) const {
   return {};
 }
 
-FailureOr<Value> ElementEmitter::emit(Value tensor, ValueRange indices,
-                                      int64_t lanes, Value mask) {
+static LaneRange fullRange(Value tensor) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  return emitIn(tensor, indices, lanes, {0, shape.empty() ? 1 : shape.back()},
-                mask);
+  return {0, shape.empty() ? 1 : shape.back()};
 }
 
-FailureOr<Value> ElementEmitter::emitIn(Value tensor, ValueRange indices,
-                                        int64_t lanes, LaneRange range,
-                                        Value mask) {
-  return emit(tensor, Request{indices, lanes, mask, range});
+Value ElementEmitter::value(Value tensor, ValueRange indices, int64_t lanes,
+                            Value mask) {
+  return valueIn(tensor, indices, lanes, fullRange(tensor), mask);
 }
 
-FailureOr<Value> ElementEmitter::emit(Value tensor, const Request &at) {
+Value ElementEmitter::value(Value tensor, const Request &at) {
   if (Value bound = values.lookup(tensor))
     return splat(bound, at.lanes);
   if (Value known = lookUp(tensor, at))
     return known;
   Type elementType = getElementTypeOrSelf(tensor.getType());
-  Result result = failure();
+  Value result;
   if (Value memref = memory.lookup(tensor)) {
     result = load(memref, elementType, at.indices, at.lanes, at.mask);
   } else if (auto source = sources.find(tensor); source != sources.end()) {
     Source call = source->second;
-    result = call(at.indices, at.lanes, at.mask);
-    if (succeeded(result))
-      result = splat(*result, at.lanes);
+    result = splat(call(at.indices, at.lanes, at.mask), at.lanes);
   } else {
-    result = emitDefinition(tensor, at);
-    if (Operation *op = tensor.getDefiningOp(); succeeded(result))
-      name(*result, op);
+    result = definition(tensor, at);
+    name(result, tensor.getDefiningOp());
   }
-  if (failed(result))
-    return failure();
   SmallVector<CacheEntry, 2> &entries = cache[tensor];
   if (entries.size() >= kCachedValues)
     entries.erase(entries.begin());
   entries.push_back(
-      {SmallVector<Value, 4>(at.indices), at.lanes, at.mask, *result});
+      {SmallVector<Value, 4>(at.indices), at.lanes, at.mask, result});
   return result;
 }
 
@@ -348,55 +327,51 @@ void ElementEmitter::name(Value value, Operation *op) {
     made->setLoc(op->getLoc());
 }
 
-FailureOr<Value> ElementEmitter::emitDefinition(Value tensor,
-                                                const Request &at) {
+Value ElementEmitter::fail(Value tensor, const Twine &message, int64_t lanes) {
+  Operation *op = tensor.getDefiningOp();
+  if (succeeded(outcome))
+    op ? op->emitOpError(message) : emitError(loc, message);
+  outcome = failure();
+  Type type = carriedType(getElementTypeOrSelf(tensor.getType()));
+  return math().constant(lanesOf(type, lanes), 0);
+}
+
+Value ElementEmitter::definition(Value tensor, const Request &at) {
   Operation *op = tensor.getDefiningOp();
   if (!op)
-    return emitError(loc, "kernel argument has no memory"), failure();
+    return fail(tensor, "kernel argument has no memory", at.lanes);
   if (isa<ConstantOp>(op))
-    return emitConstant(op, at);
+    return constantValue(op, at);
   if (isa<ElementwiseOpInterface>(op))
     return emitElementwise(*this, op, at);
   return emitIndexing(*this, op, at);
 }
 
-FailureOr<Value> ElementEmitter::emitScalar(Value tensor, ValueRange indices,
-                                            int64_t lanes) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+Value ElementEmitter::scalarValue(Value tensor, ValueRange indices,
+                                  int64_t lanes) {
   // Scalars may also be tensors with extents 1.
-  SmallVector<Value> zeros(indices.empty() ? shape.size() : 0);
-  for (Value &zero : zeros)
-    zero = index(0);
-  Request at{indices.empty() ? ValueRange(zeros) : indices,
-             1,
-             {},
-             {0, shape.empty() ? 1 : shape.back()}};
-  Result value = emit(tensor, at);
-  if (failed(value))
-    return failure();
-  return splat(*value, lanes);
+  SmallVector<Value> zeros;
+  if (indices.empty())
+    zeros.assign(cast<RankedTensorType>(tensor.getType()).getRank(), index(0));
+  return splat(value(tensor, indices.empty() ? ValueRange(zeros) : indices, 1),
+               lanes);
 }
 
-FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
+Value ElementEmitter::valuePerLane(Value tensor, const Request &at) {
   if (at.lanes == 1)
-    return emitDefinition(tensor, at);
-  IndexMath math{builder, loc};
+    return definition(tensor, at);
   Type elementType = getElementTypeOrSelf(tensor.getType());
   SmallVector<Value> lanes;
   SmallVector<Value> indices(at.indices);
   for (int64_t lane = 0; lane < at.lanes; ++lane) {
-    indices.back() = math.add(at.indices.back(), lane);
+    indices.back() = indexMath().add(at.indices.back(), lane);
     // A masked lane may be out of bounds; it reads the first lane's element
     // instead.
     if (at.mask && lane > 0) {
       Value keep = vector::ExtractOp::create(builder, loc, at.mask, lane);
-      indices.back() = arith::SelectOp::create(
-          builder, loc, keep, indices.back(), at.indices.back());
+      indices.back() = math().select(keep, indices.back(), at.indices.back());
     }
-    Result value = emitScalar(tensor, indices, 1);
-    if (failed(value))
-      return failure();
-    lanes.push_back(*value);
+    lanes.push_back(value(tensor, indices, 1));
   }
   auto join = [&](ArrayRef<Value> elements) -> Value {
     auto type = VectorType::get({at.lanes}, elements.front().getType());
@@ -411,9 +386,7 @@ FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
   if (static_cast<int64_t>(narrow.size()) == at.lanes &&
       llvm::all_equal(
           llvm::map_range(narrow, [](Value v) { return v.getType(); })))
-    joined = arith::ExtFOp::create(
-        builder, loc, VectorType::get({at.lanes}, lanes.front().getType()),
-        join(narrow));
+    joined = math().extendFloat(join(narrow), lanes.front().getType());
   else
     joined = join(lanes);
   if (elementType.isBF16() || elementType.isF16())
@@ -421,7 +394,7 @@ FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
   return joined;
 }
 
-FailureOr<Value> ElementEmitter::emitOperand(Value operand, const Request &at) {
+Value ElementEmitter::operandValue(Value operand, const Request &at) {
   ArrayRef<int64_t> shape =
       cast<RankedTensorType>(operand.getType()).getShape();
   SmallVector<Value, 6> indices(at.indices.take_back(shape.size()));
@@ -430,8 +403,8 @@ FailureOr<Value> ElementEmitter::emitOperand(Value operand, const Request &at) {
       index = this->index(0);
   // The result may have extent 1 there as well; then `lanes` is 1 anyway.
   if (shape.empty() || shape.back() == 1)
-    return emitScalar(operand, indices, at.lanes);
-  return emit(operand, Request{indices, at.lanes, at.mask, at.range});
+    return scalarValue(operand, indices, at.lanes);
+  return value(operand, Request{indices, at.lanes, at.mask, at.range});
 }
 
 bool ElementEmitter::startsAtMultiple(const Request &at) const {
@@ -440,33 +413,29 @@ bool ElementEmitter::startsAtMultiple(const Request &at) const {
 }
 
 Value ElementEmitter::normalizeIndex(Value raw, int64_t extent, bool clamp) {
-  Value position =
-      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), raw);
-  Value negative = arith::CmpIOp::create(
-      builder, loc, arith::CmpIPredicate::slt, position, index(0));
-  Value fromEnd = arith::AddIOp::create(builder, loc, position, index(extent));
-  position = arith::SelectOp::create(builder, loc, negative, fromEnd, position);
+  MathExpansion math = this->math();
+  Value position = math.castIndex(raw, builder.getIndexType());
+  Value negative = math.compare(arith::CmpIPredicate::slt, position, index(0));
+  Value fromEnd = math.add(position, index(extent));
+  position = math.select(negative, fromEnd, position);
   if (!clamp)
     return position;
-  position = arith::MaxSIOp::create(builder, loc, position, index(0));
-  return arith::MinSIOp::create(builder, loc, position, index(extent - 1));
+  return math.minimum(math.maximum(position, index(0)), index(extent - 1));
 }
 
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
-                                              const Request &at) {
+Value ElementEmitter::constantValue(Operation *op, const Request &at) {
   auto constant = cast<ConstantOp>(op);
   auto tensorType = cast<RankedTensorType>(constant.getResult().getType());
   Type elementType = tensorType.getElementType();
   Type type = carriedType(elementType);
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
   if (failed(bytes))
-    return op->emitError("constant's data is missing or has the wrong size"),
-           failure();
-  ValueMath math(builder, loc);
+    return fail(constant, "has data that is missing or of the wrong size",
+                at.lanes);
 
   auto element = [&](int64_t position) -> Attribute {
     if (isa<FloatType>(elementType)) {
@@ -493,9 +462,9 @@ FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
   // read.
   if (count <= 1 || splatValue(constant.getValue())) {
     Attribute number = count == 0 ? builder.getZeroAttr(type) : element(0);
-    Value scalar =
-        arith::ConstantOp::create(builder, loc, type, cast<TypedAttr>(number));
-    Value value = splat(scalar, at.lanes);
+    Value value = splat(
+        arith::ConstantOp::create(builder, loc, type, cast<TypedAttr>(number)),
+        at.lanes);
     if (elementType.isBF16() || elementType.isF16())
       rounded[value] = elementType;
     return value;

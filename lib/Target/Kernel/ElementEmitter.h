@@ -13,10 +13,9 @@
 #define MPC_LIB_TARGET_KERNEL_ELEMENTEMITTER_H
 
 #include "ElementMemory.h"
-#include "ElementTarget.h"
+#include "IndexMath.h"
+#include "MathExpansion.h"
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -39,14 +38,15 @@ struct LaneRange {
 
 /// Emits tensor elements at the builder's insertion point. Results are reused
 /// while they dominate the insertion point, so code must be appended in order.
-/// Diagnostics go to the op that cannot be emitted.
+/// The first op that cannot be emitted is reported and makes `status` a
+/// failure; its elements are zeros in the code that follows.
 class ElementEmitter {
 public:
-  /// Produces a bound tensor's value; same arguments as `emit`.
-  using Source = std::function<mlir::FailureOr<mlir::Value>(
-      mlir::ValueRange, int64_t lanes, mlir::Value mask)>;
+  /// Produces a bound tensor's value; same arguments as `value`.
+  using Source = std::function<mlir::Value(mlir::ValueRange, int64_t lanes,
+                                           mlir::Value mask)>;
 
-  /// Position of an element or of a vector; see `emit` and `emitIn`.
+  /// Position of an element or of a vector; see `value` and `valueIn`.
   struct Request {
     mlir::ValueRange indices;
     int64_t lanes;
@@ -79,34 +79,40 @@ public:
   /// consecutive positions along the last dimension (lanes == 1: scalar).
   /// `mask` (vector<lanes x i1>, null = all) guards loads. f16, bf16 and f32
   /// values are carried as f32, already rounded to the tensor's type.
-  mlir::FailureOr<mlir::Value> emit(mlir::Value tensor,
-                                    mlir::ValueRange indices, int64_t lanes,
-                                    mlir::Value mask = {});
+  mlir::Value value(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
+                    mlir::Value mask = {});
   /// The same if all requested positions along the last dimension are in
   /// `range`, which resolves concats and paddings at compile time.
-  mlir::FailureOr<mlir::Value> emitIn(mlir::Value tensor,
-                                      mlir::ValueRange indices, int64_t lanes,
-                                      LaneRange range, mlir::Value mask = {});
+  mlir::Value valueIn(mlir::Value tensor, mlir::ValueRange indices,
+                      int64_t lanes, LaneRange range, mlir::Value mask = {}) {
+    return value(tensor, Request{indices, lanes, mask, range});
+  }
+  mlir::Value value(mlir::Value tensor, const Request &at);
+  /// An operand that is broadcast to the shape of the indices.
+  mlir::Value operandValue(mlir::Value operand, const Request &at);
+  /// One scalar request per lane, combined.
+  mlir::Value valuePerLane(mlir::Value tensor, const Request &at);
+  /// One element at `indices`, broadcast to `lanes`.
+  mlir::Value scalarValue(mlir::Value tensor, mlir::ValueRange indices,
+                          int64_t lanes);
+  /// Reports at the op of `tensor` why its elements cannot be emitted; returns
+  /// zeros.
+  mlir::Value fail(mlir::Value tensor, const llvm::Twine &message,
+                   int64_t lanes);
+  mlir::LogicalResult status() const { return outcome; }
 
-  mlir::FailureOr<mlir::Value> emit(mlir::Value tensor, const Request &at);
-
-  /// The same for an operand whose shape broadcasts to that of `indices`.
+  /// `value` and `operandValue`, for callers that stop at the first failure.
+  mlir::FailureOr<mlir::Value> emit(mlir::Value tensor,
+                                    mlir::ValueRange indices, int64_t lanes,
+                                    mlir::Value mask = {}) {
+    return checked(value(tensor, indices, lanes, mask));
+  }
   mlir::FailureOr<mlir::Value> emitBroadcast(mlir::Value operand,
                                              mlir::ValueRange indices,
-                                             int64_t lanes, LaneRange range,
-                                             mlir::Value mask = {}) {
-    return emitOperand(operand, Request{indices, lanes, mask, range});
+                                             int64_t lanes, LaneRange range) {
+    return checked(operandValue(operand, Request{indices, lanes, {}, range}));
   }
 
-  /// Emits an operand that is broadcast to the op's result shape.
-  mlir::FailureOr<mlir::Value> emitOperand(mlir::Value operand,
-                                           const Request &at);
-  /// Emits one scalar request per lane and combines them.
-  mlir::FailureOr<mlir::Value> emitPerLane(mlir::Value tensor,
-                                           const Request &at);
-  /// Emits one element at `indices`, broadcast to `lanes`.
-  mlir::FailureOr<mlir::Value>
-  emitScalar(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
   /// Returns true if a vector request starts at a multiple of its width, so
   /// that parts of a dimension that are split at such multiples are read as a
   /// whole.
@@ -159,6 +165,8 @@ public:
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::Location getLoc() const { return loc; }
+  IndexMath indexMath() { return {builder, loc}; }
+  MathExpansion math() { return {builder, loc, target}; }
   const ElementTarget &getTarget() const { return target; }
 
 private:
@@ -167,10 +175,12 @@ private:
     int64_t lanes;
     mlir::Value mask, value;
   };
-  using Result = mlir::FailureOr<mlir::Value>;
 
-  Result emitDefinition(mlir::Value tensor, const Request &at);
-  Result emitConstant(mlir::Operation *op, const Request &at);
+  mlir::FailureOr<mlir::Value> checked(mlir::Value value) const {
+    return failed(outcome) ? mlir::FailureOr<mlir::Value>() : value;
+  }
+  mlir::Value definition(mlir::Value tensor, const Request &at);
+  mlir::Value constantValue(mlir::Operation *op, const Request &at);
   mlir::Value lookUp(mlir::Value tensor, const Request &at) const;
   /// Returns a bf16 memref as i16: bf16 values never occur in generated code,
   /// because LLVM lowers moves of them to calls on ISAs without bf16.
@@ -196,6 +206,7 @@ private:
   llvm::DenseMap<int64_t, mlir::Value> indexConstants;
   mlir::Block *constantBlock = nullptr;
   llvm::DenseMap<mlir::Operation *, mlir::Value> globals;
+  mlir::LogicalResult outcome = mlir::success();
 };
 
 /// Returns the positions along the last dimension of `tensor` that a contiguous
@@ -210,25 +221,14 @@ bool isContiguous(const ElementEmitter &emitter, mlir::Value tensor,
 int64_t costOf(const ElementEmitter &emitter, mlir::Value tensor);
 
 /// Emit an element, or a vector of them, of an op's result.
-mlir::FailureOr<mlir::Value> emitElementwise(ElementEmitter &e,
-                                             mlir::Operation *op,
-                                             const ElementEmitter::Request &at);
+using OpElements = mlir::Value(ElementEmitter &e, mlir::Operation *op,
+                               const ElementEmitter::Request &at);
+OpElements emitElementwise, emitPool, emitPoolGradient, emitRandomBits,
+    emitDequantized;
 /// Views, index maps and gathers; passes other ops to emitComputed.
-mlir::FailureOr<mlir::Value> emitIndexing(ElementEmitter &e,
-                                          mlir::Operation *op,
-                                          const ElementEmitter::Request &at);
+OpElements emitIndexing;
 /// Reductions, pools, contractions, batch norms and random bits.
-mlir::FailureOr<mlir::Value> emitComputed(ElementEmitter &e,
-                                          mlir::Operation *op,
-                                          const ElementEmitter::Request &at);
-mlir::FailureOr<mlir::Value> emitPool(ElementEmitter &e, mlir::Operation *op,
-                                      const ElementEmitter::Request &at);
-mlir::FailureOr<mlir::Value>
-emitPoolGradient(ElementEmitter &e, mlir::Operation *op,
-                 const ElementEmitter::Request &at);
-mlir::FailureOr<mlir::Value> emitRandomBits(ElementEmitter &e,
-                                            mlir::Operation *op,
-                                            const ElementEmitter::Request &at);
+OpElements emitComputed;
 
 } // namespace mpc
 

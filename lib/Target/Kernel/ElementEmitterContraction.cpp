@@ -16,52 +16,36 @@
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
 using Request = ElementEmitter::Request;
-using Result = FailureOr<Value>;
 
 namespace {
 /// Sums products of carried values in a contraction's accumulator type.
 class DotProductEmitter {
 public:
   DotProductEmitter(ElementEmitter &emitter, ContractionOpInterface op)
-      : emitter(emitter), math(emitter.getBuilder(), emitter.getLoc()),
+      : emitter(emitter), math(emitter.math()),
         accumulator(op.getAccumulateType()), type(carriedType(accumulator)) {
     for (auto [isUnsigned, operand] :
          llvm::zip(unsignedOperands, op->getOperands()))
       isUnsigned = getElementTypeOrSelf(operand.getType()).isUnsignedInteger();
   }
 
-  Value zero() {
-    return isa<FloatType>(type) ? math.constant(type, 0)
-                                : math.integer(type, 0);
-  }
+  Value zero() { return math.constant(type, 0); }
 
-  FailureOr<Carried> add(ValueRange sums, FailureOr<Value> x,
-                         FailureOr<Value> y) {
-    if (failed(x) || failed(y))
-      return failure();
-    Value sum;
-    if (isa<FloatType>(type)) {
-      sum = math.fma(toAccumulator(math, *x, accumulator),
-                     toAccumulator(math, *y, accumulator), sums[0]);
-    } else {
-      OpBuilder &b = emitter.getBuilder();
-      Value product = arith::MulIOp::create(b, emitter.getLoc(), widen(*x, 0),
-                                            widen(*y, 1));
-      sum = math.addInt(sums[0], product);
-    }
-    return Carried{emitter.round(sum, accumulator)};
+  Carried add(ValueRange sums, Value x, Value y) {
+    Value sum = isa<FloatType>(type)
+                    ? math.fma(toAccumulator(math, x, accumulator),
+                               toAccumulator(math, y, accumulator), sums[0])
+                    : math.add(sums[0], math.mul(widen(x, 0), widen(y, 1)));
+    return {emitter.round(sum, accumulator)};
   }
 
   Value finish(Value sum, Type elementType) {
-    if (getElementTypeOrSelf(sum.getType()).isF64() && !elementType.isF64())
-      sum = elementType.isF32() ? math.truncateFloat(sum, elementType)
-                                : math.truncateToOdd(sum);
-    return emitter.round(sum, elementType);
+    return emitter.round(math.narrowDouble(sum, elementType), elementType);
   }
 
 private:
@@ -69,8 +53,7 @@ private:
     unsigned width = type.getIntOrFloatBitWidth();
     if (getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth() >= width)
       return x;
-    return unsignedOperands[operand] ? math.extendUnsigned(x, type)
-                                     : math.extendSigned(x, type);
+    return math.extendInt(x, type, unsignedOperands[operand]);
   }
 
   ElementEmitter &emitter;
@@ -95,18 +78,14 @@ static SmallVector<Value> inPanels(IndexMath math, PackedAttr packed,
   return {math.add(panel, math.div(n, columns)), k, math.rem(n, columns)};
 }
 
-static FailureOr<Value> emitMatmul(ElementEmitter &e, Operation *op,
-                                   const Request &at) {
-  OpBuilder &builder = e.getBuilder();
-  Location loc = e.getLoc();
-  auto matmul = cast<MatmulOp>(op);
+static Value emitMatmul(ElementEmitter &e, MatmulOp matmul, const Request &at) {
   PackedAttr packed = matmul.getPackedAttr();
   if (!readsElements(matmul.getRhs(), packed))
-    return op->emitOpError(
-               "has a packed operand, which only contraction kernels support"),
-           failure();
+    return e.fail(
+        matmul, "has a packed operand, which only contraction kernels support",
+        at.lanes);
   if (at.lanes > 1)
-    return e.emitPerLane(matmul.getResult(), at);
+    return e.valuePerLane(matmul.getResult(), at);
   Value lhs = matmul.getLhs(), rhs = matmul.getRhs();
   bool lhsTransposed = matmul.getTransposeLhs(),
        rhsTransposed = matmul.getTransposeRhs();
@@ -120,47 +99,40 @@ static FailureOr<Value> emitMatmul(ElementEmitter &e, Operation *op,
       if (extent == 1)
         index = e.index(0);
     indices.append({row, column});
-    return e.emit(operand, indices, 1);
+    return e.value(operand, indices, 1);
   };
   Value row = at.indices[at.indices.size() - 2], column = at.indices.back();
   int64_t depth = shapeOf(lhs)[shapeOf(lhs).size() - (lhsTransposed ? 2 : 1)];
-  FailureOr<Carried> sum =
-      carryLoop(e, e.index(0), e.index(depth), 1, product.zero(),
-                [&](Value k, ValueRange sums) {
-                  FailureOr<Value> left = lhsTransposed ? element(lhs, k, row)
-                                                        : element(lhs, row, k);
-                  if (packed)
-                    return product.add(sums, left,
-                                       e.emit(rhs,
-                                              inPanels({builder, loc}, packed,
-                                                       e.index(0), k, column),
-                                              1));
-                  return product.add(sums, left,
-                                     rhsTransposed ? element(rhs, column, k)
-                                                   : element(rhs, k, column));
-                });
-  if (failed(sum))
-    return failure();
-  return product.finish(sum->front(),
-                        getElementTypeOrSelf(op->getResult(0).getType()));
+  Carried sum =
+      carry(e, e.index(0), e.index(depth), 1, product.zero(),
+            [&](Value k, ValueRange sums) {
+              Value left =
+                  lhsTransposed ? element(lhs, k, row) : element(lhs, row, k);
+              if (packed)
+                return product.add(sums, left,
+                                   e.value(rhs,
+                                           inPanels(e.indexMath(), packed,
+                                                    e.index(0), k, column),
+                                           1));
+              return product.add(sums, left,
+                                 rhsTransposed ? element(rhs, column, k)
+                                               : element(rhs, k, column));
+            });
+  return product.finish(sum[0], getElementTypeOrSelf(matmul.getType()));
 }
 
-static FailureOr<Value> emitConv(ElementEmitter &e, Operation *op,
-                                 const Request &at) {
-  OpBuilder &builder = e.getBuilder();
-  Location loc = e.getLoc();
-  auto conv = cast<ConvOp>(op);
+static Value emitConv(ElementEmitter &e, ConvOp conv, const Request &at) {
   PackedAttr packed = conv.getPackedAttr();
   if (!readsElements(conv.getFilter(), packed))
-    return op->emitOpError(
-               "has a packed filter, which only contraction kernels support"),
-           failure();
+    return e.fail(conv,
+                  "has a packed filter, which only contraction kernels support",
+                  at.lanes);
   if (conv.getPadValue())
-    return op->emitOpError(
-               "pads with a number, which only contraction kernels support"),
-           failure();
+    return e.fail(conv,
+                  "pads with a number, which only contraction kernels support",
+                  at.lanes);
   if (at.lanes > 1)
-    return e.emitPerLane(conv.getResult(), at);
+    return e.valuePerLane(conv.getResult(), at);
   WindowShape shape(conv, conv.getWindowShape());
   ArrayRef<int64_t> input = shapeOf(conv.getInput()),
                     result = shapeOf(conv.getResult());
@@ -169,7 +141,7 @@ static FailureOr<Value> emitConv(ElementEmitter &e, Operation *op,
   int64_t groups = std::max<int64_t>(conv.getGroups(), 1),
           groupOutputs = conv.getOutputChannels() / groups,
           groupInputs = input[channelDim] / groups;
-  IndexMath math{builder, loc};
+  IndexMath math = e.indexMath();
   SmallVector<WindowDimension> window =
       shape.at(math, at.indices, input, result);
   Value channel = at.indices[channelDim];
@@ -180,45 +152,37 @@ static FailureOr<Value> emitConv(ElementEmitter &e, Operation *op,
   SmallVector<Value> from(at.indices), weight(count + 2);
   weight[0] = channel;
   // Positions of a panel are window positions, channels last.
-  auto filterAt = [&]() -> FailureOr<Value> {
+  auto filterAt = [&] {
     if (!packed)
-      return e.emit(conv.getFilter(), weight, 1);
+      return e.value(conv.getFilter(), weight, 1);
     Value k = e.index(0);
     for (size_t dim = 0; dim < count; ++dim)
       k = math.add(math.mul(k, shape.window[dim]), weight[2 + dim]);
     k = math.add(math.mul(k, groupInputs), weight[1]);
     Value group = math.div(channel, groupOutputs);
     int64_t panels = shapeOf(conv.getFilter()).front() / groups;
-    return e.emit(conv.getFilter(),
-                  inPanels(math, packed, math.mul(group, panels), k,
-                           math.rem(channel, groupOutputs)),
-                  1);
+    return e.value(conv.getFilter(),
+                   inPanels(math, packed, math.mul(group, panels), k,
+                            math.rem(channel, groupOutputs)),
+                   1);
   };
-  auto nest = [&](auto &&self, size_t dim,
-                  ValueRange sums) -> FailureOr<Carried> {
-    if (dim == count)
-      return carryLoop(e, e.index(0), e.index(groupInputs), 1, sums,
-                       [&](Value c, ValueRange carried) {
-                         from[channelDim] = math.add(firstInput, c);
-                         weight[1] = c;
-                         return product.add(carried,
-                                            e.emit(conv.getInput(), from, 1),
-                                            filterAt());
-                       });
-    const WindowDimension &range = window[dim];
-    return carryLoop(e, range.begin, range.end, 1, sums,
-                     [&](Value k, ValueRange carried) {
-                       from[firstSpatial + dim] =
-                           math.add(range.start, math.mul(k, range.dilation));
-                       weight[2 + dim] = k;
-                       return self(self, dim + 1, carried);
+  Carried sum = overWindow(
+      e, window, product.zero(),
+      [&](size_t dim, Value k, Value position) {
+        from[firstSpatial + dim] = position;
+        weight[2 + dim] = k;
+      },
+      [&](ValueRange sums) {
+        return carry(e, e.index(0), e.index(groupInputs), 1, sums,
+                     [&](Value c, ValueRange carried) {
+                       from[channelDim] = math.add(firstInput, c);
+                       weight[1] = c;
+                       return product.add(carried,
+                                          e.value(conv.getInput(), from, 1),
+                                          filterAt());
                      });
-  };
-  FailureOr<Carried> sum = nest(nest, 0, product.zero());
-  if (failed(sum))
-    return failure();
-  return product.finish(sum->front(),
-                        getElementTypeOrSelf(op->getResult(0).getType()));
+      });
+  return product.finish(sum[0], getElementTypeOrSelf(conv.getType()));
 }
 
 /// Full-rank indices of a reduction's input from those of its result.
@@ -239,15 +203,14 @@ static SmallVector<Value> expandIndices(ElementEmitter &emitter,
   return indices;
 }
 
-static FailureOr<Value> emitReduce(ElementEmitter &e, Operation *op,
-                                   const Request &at) {
+static Value emitReduce(ElementEmitter &e, Operation *op, const Request &at) {
   Value input = op->getOperand(0);
   ArrayRef<int64_t> shape = shapeOf(input);
   SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
   bool horizontal =
       llvm::is_contained(axes, static_cast<int64_t>(shape.size()) - 1);
   if (horizontal && at.lanes > 1)
-    return e.emitPerLane(op->getResult(0), at);
+    return e.valuePerLane(op->getResult(0), at);
   Reducer reducer = reducerOf(e, op);
   ReductionLoop loop{e,
                      shape,
@@ -259,59 +222,48 @@ static FailureOr<Value> emitReduce(ElementEmitter &e, Operation *op,
   SmallVector<LaneSegment> segments;
   if (horizontal)
     segments = planLanes(e, input, shape.back());
-  FailureOr<Carried> sums = loop.run(expandIndices(e, at.indices, shape, axes),
-                                     at.lanes, at.range, segments);
-  if (failed(sums))
-    return failure();
-  return reducer.finish(*sums);
+  return reducer.finish(loop.run(expandIndices(e, at.indices, shape, axes),
+                                 at.lanes, at.range, segments));
 }
 
 //===----------------------------------------------------------------------===//
 // batch_norm
 //===----------------------------------------------------------------------===//
 
-static FailureOr<Value> emitBatchNorm(ElementEmitter &e, Operation *op,
-                                      const Request &at) {
-  OpBuilder &builder = e.getBuilder();
-  Location loc = e.getLoc();
-  auto norm = cast<BatchNormOp>(op);
+static Value emitBatchNorm(ElementEmitter &e, BatchNormOp norm,
+                           const Request &at) {
   bool channelLanes = shapeOf(norm.getInput()).size() == 2;
-  auto channel = [&](Value tensor) -> Result {
+  auto channel = [&](Value tensor) {
     Value position = at.indices[1];
     return channelLanes
-               ? e.emit(tensor, Request{position, at.lanes, at.mask, at.range})
-               : e.emitScalar(tensor, position, at.lanes);
+               ? e.valueIn(tensor, position, at.lanes, at.range, at.mask)
+               : e.scalarValue(tensor, position, at.lanes);
   };
-  Result x = e.emit(norm.getInput(), at), scale = channel(norm.getScale()),
-         bias = channel(norm.getBias()), mean = channel(norm.getMean()),
-         variance = channel(norm.getVariance());
-  if (failed(x) || failed(scale) || failed(bias) || failed(mean) ||
-      failed(variance))
-    return failure();
-  ValueMath math(builder, loc);
-  Value one = math.constant((*x).getType(), 1.0);
+  Value x = e.value(norm.getInput(), at), scale = channel(norm.getScale()),
+        bias = channel(norm.getBias()), mean = channel(norm.getMean()),
+        variance = channel(norm.getVariance());
+  MathExpansion math = e.math();
+  Value one = math.constant(x.getType(), 1.0);
   Value deviation =
-      math.sqrt(math.add(*variance, norm.getEpsilon().convertToDouble()));
-  Value scaled = math.mul(math.sub(*x, *mean), math.div(one, deviation));
-  Value result = math.add(math.mul(scaled, *scale), *bias);
-  return e.round(result, getElementTypeOrSelf(norm.getResult().getType()));
+      math.sqrt(math.add(variance, norm.getEpsilon().convertToDouble()));
+  Value scaled = math.mul(math.sub(x, mean), math.div(one, deviation));
+  return e.round(math.add(math.mul(scaled, scale), bias),
+                 getElementTypeOrSelf(norm.getResult().getType()));
 }
 
-FailureOr<Value> mpc::emitComputed(ElementEmitter &e, Operation *op,
-                                   const Request &at) {
+Value mpc::emitComputed(ElementEmitter &e, Operation *op, const Request &at) {
   if (isReducing(op))
     return emitReduce(e, op, at);
-  if (isa<MaxPoolOp, AvgPoolOp>(op))
-    return emitPool(e, op, at);
-  if (isa<MaxPoolGradientOp, AvgPoolGradientOp>(op))
-    return emitPoolGradient(e, op, at);
-  if (isa<RandomBitsOp>(op))
-    return emitRandomBits(e, op, at);
-  if (isa<BatchNormOp>(op))
-    return emitBatchNorm(e, op, at);
-  if (isa<MatmulOp>(op))
-    return emitMatmul(e, op, at);
-  if (isa<ConvOp>(op))
-    return emitConv(e, op, at);
-  return op->emitOpError("has no element-by-element form"), failure();
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<MaxPoolOp, AvgPoolOp>([&](auto) { return emitPool(e, op, at); })
+      .Case<MaxPoolGradientOp, AvgPoolGradientOp>(
+          [&](auto) { return emitPoolGradient(e, op, at); })
+      .Case([&](RandomBitsOp) { return emitRandomBits(e, op, at); })
+      .Case([&](BatchNormOp norm) { return emitBatchNorm(e, norm, at); })
+      .Case([&](MatmulOp matmul) { return emitMatmul(e, matmul, at); })
+      .Case([&](ConvOp conv) { return emitConv(e, conv, at); })
+      .Default([&](Operation *) {
+        return e.fail(op->getResult(0), "has no element-by-element form",
+                      at.lanes);
+      });
 }

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementEmitter.h"
-#include "Float8Math.h"
-#include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
@@ -30,16 +28,13 @@ using namespace mpc;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 using Request = ElementEmitter::Request;
-using Result = FailureOr<Value>;
 
 namespace {
 /// One elementwise op on carried values.
 class Elementwise : public MathExpansion {
 public:
   Elementwise(ElementEmitter &emitter, Operation *op, ArrayRef<Value> operands)
-      : MathExpansion(emitter.getBuilder(), emitter.getLoc(),
-                      emitter.getTarget()),
-        op(op), operands(operands),
+      : MathExpansion(emitter.math()), op(op), operands(operands),
         from(getElementTypeOrSelf(op->getOperand(0).getType())),
         to(getElementTypeOrSelf(op->getResult(0).getType())) {}
 
@@ -47,6 +42,7 @@ public:
   Value emit();
 
 private:
+  Value emitNumber();
   Value emitFloat();
   Value emitInteger();
   Value emitCompare(ComparePredicate predicate);
@@ -58,13 +54,8 @@ private:
   Value divideIntegers(Value x, Value y, bool remainder);
   Value powerOfIntegers(Value x, Value y);
   Value shiftIntegers(Value x, Value y, bool left);
-  Value smaller(Value x, Value y, bool larger);
   bool isUnsigned(Type type) const {
     return type.isUnsignedInteger() || type.isInteger(1);
-  }
-  template <typename Op> Value unary(Value x) { return Op::create(b, loc, x); }
-  template <typename Op> Value binary() {
-    return Op::create(b, loc, operands[0], operands[1]);
   }
 
   Operation *op;
@@ -123,12 +114,7 @@ Value Elementwise::emitFloat() {
   Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
   Type type = x.getType();
   return TypeSwitch<Operation *, Value>(op)
-      .Case([&](AddOp) { return add(x, y); })
-      .Case([&](SubOp) { return sub(x, y); })
-      .Case([&](MulOp) { return mul(x, y); })
       .Case([&](DivOp) { return div(x, y); })
-      .Case([&](MaxOp) { return binary<arith::MaximumFOp>(); })
-      .Case([&](MinOp) { return binary<arith::MinimumFOp>(); })
       .Case([&](PowOp) { return emitPow(x, y); })
       .Case([&](Atan2Op) { return atan2(x, y); })
       .Case([&](RemOp) { return fmod(x, y); })
@@ -139,9 +125,9 @@ Value Elementwise::emitFloat() {
         Value negative = compare(CmpFPredicate::OLT, x, 0.0);
         return select(positive, 1.0, select(negative, -1.0, x));
       })
-      .Case([&](FloorOp) { return unary<math::FloorOp>(x); })
-      .Case([&](CeilOp) { return unary<math::CeilOp>(x); })
-      .Case([&](RoundOp) { return unary<math::RoundEvenOp>(x); })
+      .Case([&](FloorOp) { return make<math::FloorOp>(x); })
+      .Case([&](CeilOp) { return make<math::CeilOp>(x); })
+      .Case([&](RoundOp) { return make<math::RoundEvenOp>(x); })
       .Case([&](ExpOp) { return exp(x); })
       .Case([&](Expm1Op) { return expm1(x); })
       .Case([&](LogOp) { return log(x); })
@@ -184,17 +170,12 @@ Value Elementwise::emitFloat() {
       })
       .Case([&](IsNanOp) { return compare(CmpFPredicate::UNO, x, x); })
       .Case([&](IsInfOp isInf) -> Value {
-        double infinity = std::numeric_limits<double>::infinity();
         if (isInf.getPositive() && isInf.getNegative())
-          return compare(CmpFPredicate::OEQ, abs(x), infinity);
+          return compare(CmpFPredicate::OEQ, abs(x), kInfinity);
         if (!isInf.getPositive() && !isInf.getNegative())
           return integer(withElement(type, b.getI1Type()), 0);
         return compare(CmpFPredicate::OEQ, x,
-                       isInf.getPositive() ? infinity : -infinity);
-      })
-      .Case([&](ClampOp) -> Value {
-        Value low = arith::MaximumFOp::create(b, loc, x, y);
-        return arith::MinimumFOp::create(b, loc, low, operands[2]);
+                       isInf.getPositive() ? kInfinity : -kInfinity);
       })
       .Default([](Operation *) { return Value(); });
 }
@@ -203,35 +184,23 @@ Value Elementwise::emitFloat() {
 // Integers
 //===----------------------------------------------------------------------===//
 
-Value Elementwise::smaller(Value x, Value y, bool larger) {
-  if (to.isInteger(1))
-    return larger ? bitOr(x, y) : bitAnd(x, y);
-  if (isUnsigned(to))
-    return larger ? Value(arith::MaxUIOp::create(b, loc, x, y))
-                  : Value(arith::MinUIOp::create(b, loc, x, y));
-  return larger ? Value(arith::MaxSIOp::create(b, loc, x, y))
-                : Value(arith::MinSIOp::create(b, loc, x, y));
-}
-
 Value Elementwise::divideIntegers(Value x, Value y, bool remainder) {
   Type type = x.getType();
   Value zero = integer(type, 0), one = integer(type, 1);
   Value byZero = compare(CmpIPredicate::eq, y, zero);
-  Value divisor = select(byZero, one, y), quotient, rest;
+  Value divisor = select(byZero, one, y);
   if (isUnsigned(to)) {
-    quotient = arith::DivUIOp::create(b, loc, x, divisor);
-    rest = arith::RemUIOp::create(b, loc, x, divisor);
+    Value quotient = make<arith::DivUIOp>(x, divisor),
+          rest = make<arith::RemUIOp>(x, divisor);
     return select(byZero, zero, remainder ? rest : quotient);
   }
   // The lowest value over -1 traps: -1 is handled separately.
-  Value byMinusOne = compare(CmpIPredicate::eq, divisor, integer(type, -1));
+  Value byMinusOne = compare(CmpIPredicate::eq, divisor, -1);
   divisor = select(byMinusOne, one, divisor);
-  if (remainder) {
-    rest = arith::RemSIOp::create(b, loc, x, divisor);
-    return select(byZero, zero, rest);
-  }
-  quotient = arith::DivSIOp::create(b, loc, x, divisor);
-  quotient = select(byMinusOne, subInt(zero, x), quotient);
+  if (remainder)
+    return select(byZero, zero, make<arith::RemSIOp>(x, divisor));
+  Value quotient = make<arith::DivSIOp>(x, divisor);
+  quotient = select(byMinusOne, sub(zero, x), quotient);
   return select(byZero, zero, quotient);
 }
 
@@ -243,8 +212,7 @@ Value Elementwise::shiftIntegers(Value x, Value y, bool left) {
   Value inside = width == 1 ? compare(CmpIPredicate::eq, y, zero)
                             : compare(CmpIPredicate::ult, y, limit);
   Value amount = select(inside, y, zero);
-  Value shifted = left ? Value(arith::ShLIOp::create(b, loc, x, amount))
-                       : Value(arith::ShRUIOp::create(b, loc, x, amount));
+  Value shifted = left ? make<arith::ShLIOp>(x, amount) : shiftRight(x, amount);
   return select(inside, shifted, zero);
 }
 
@@ -258,17 +226,13 @@ Value Elementwise::powerOfIntegers(Value x, Value y) {
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{type, type, type}, ValueRange{power, square, y},
       [&](OpBuilder &, Location, ValueRange state) {
-        Value more = compare(CmpIPredicate::ne, state[2], zero);
-        if (isa<VectorType>(type))
-          more = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
-                                             more);
+        Value more = any(compare(CmpIPredicate::ne, state[2], zero));
         scf::ConditionOp::create(b, loc, more, state);
       },
       [&](OpBuilder &, Location, ValueRange state) {
         Value bit = compare(CmpIPredicate::ne, bitAnd(state[2], 1), zero);
-        Value product = arith::MulIOp::create(b, loc, state[0], state[1]);
-        Value next = select(bit, product, state[0]);
-        Value squared = arith::MulIOp::create(b, loc, state[1], state[1]);
+        Value next = select(bit, mul(state[0], state[1]), state[0]);
+        Value squared = mul(state[1], state[1]);
         Value rest = width == 1 ? zero : shiftRight(state[2], 1);
         scf::YieldOp::create(b, loc, ValueRange{next, squared, rest});
       });
@@ -277,7 +241,7 @@ Value Elementwise::powerOfIntegers(Value x, Value y) {
     return result;
   // A negative exponent: the truncated reciprocal.
   Value odd = compare(CmpIPredicate::ne, bitAnd(y, 1), zero);
-  Value minusOne = compare(CmpIPredicate::eq, x, integer(type, -1));
+  Value minusOne = compare(CmpIPredicate::eq, x, -1);
   Value unit = compare(CmpIPredicate::eq, x, one);
   Value reciprocal =
       select(unit, one, select(minusOne, select(odd, x, one), zero));
@@ -290,25 +254,20 @@ Value Elementwise::emitInteger() {
   bool noSign = isUnsigned(to);
   Value zero = integer(type, 0);
   return TypeSwitch<Operation *, Value>(op)
-      .Case([&](AddOp) { return addInt(x, y); })
-      .Case([&](SubOp) { return subInt(x, y); })
-      .Case([&](MulOp) { return binary<arith::MulIOp>(); })
       .Case([&](DivOp) { return divideIntegers(x, y, /*remainder=*/false); })
       .Case([&](RemOp) { return divideIntegers(x, y, /*remainder=*/true); })
       .Case([&](PowOp) { return powerOfIntegers(x, y); })
-      .Case([&](MaxOp) { return smaller(x, y, /*larger=*/true); })
-      .Case([&](MinOp) { return smaller(x, y, /*larger=*/false); })
       .Case([&](AndOp) { return bitAnd(x, y); })
       .Case([&](OrOp) { return bitOr(x, y); })
       .Case([&](XorOp) { return bitXor(x, y); })
       .Case([&](ShiftLeftOp) { return shiftIntegers(x, y, /*left=*/true); })
       .Case([&](ShiftRightOp) { return shiftIntegers(x, y, /*left=*/false); })
       .Case([&](NotOp) { return bitXor(x, -1); })
-      .Case([&](NegOp) { return subInt(zero, x); })
+      .Case([&](NegOp) { return sub(zero, x); })
       .Case([&](AbsOp) {
         return noSign ? x
                       : select(compare(CmpIPredicate::slt, x, zero),
-                               subInt(zero, x), x);
+                               sub(zero, x), x);
       })
       .Case([&](SignOp) {
         Value one = integer(type, 1);
@@ -318,14 +277,26 @@ Value Elementwise::emitInteger() {
         Value minusOne = integer(type, -1);
         return select(compare(CmpIPredicate::slt, x, zero), minusOne, nonZero);
       })
-      .Case([&](ReluOp) {
-        return noSign ? x : smaller(x, zero, /*larger=*/true);
-      })
-      .Case([&](ClampOp) {
-        return smaller(smaller(x, y, /*larger=*/true), operands[2],
-                       /*larger=*/false);
-      })
+      .Case([&](ReluOp) { return noSign ? x : maximum(x, zero); })
       .Default([](Operation *) { return Value(); });
+}
+
+/// Ops that are alike for floats and integers; passes others on.
+Value Elementwise::emitNumber() {
+  Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
+  bool noSign = isUnsigned(to);
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](AddOp) { return add(x, y); })
+      .Case([&](SubOp) { return sub(x, y); })
+      .Case([&](MulOp) { return mul(x, y); })
+      .Case([&](MaxOp) { return maximum(x, y, noSign); })
+      .Case([&](MinOp) { return minimum(x, y, noSign); })
+      .Case([&](ClampOp) {
+        return minimum(maximum(x, y, noSign), operands[2], noSign);
+      })
+      .Default([&](Operation *) {
+        return isa<FloatType>(from) ? emitFloat() : emitInteger();
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -360,19 +331,15 @@ Value Elementwise::floatToNarrowInteger(Value x, Type type) {
   // Written so that NaN becomes the second operand of either.
   auto bound = [&](CmpFPredicate predicate, double limit) {
     Value end = constant(x.getType(), limit);
-    Value inside = arith::CmpFOp::create(b, loc, predicate, x, end);
-    x = arith::SelectOp::create(b, loc, inside, x, end);
+    x = select(compare(predicate, x, end), x, end);
   };
-  if (least != 0) {
-    Value isNumber = arith::CmpFOp::create(b, loc, CmpFPredicate::ORD, x, x);
-    x = arith::SelectOp::create(b, loc, isNumber, x,
-                                constant(x.getType(), 0.0));
-  }
+  if (least != 0)
+    x = select(compare(CmpFPredicate::ORD, x, x), x,
+               constant(x.getType(), 0.0));
   bound(CmpFPredicate::OGT, least);
   bound(CmpFPredicate::OLT, least + span - 1);
-  Value wide = arith::FPToSIOp::create(
-      b, loc, withElement(x.getType(), b.getI32Type()), x);
-  return arith::TruncIOp::create(b, loc, type, wide);
+  return truncateInt(convert<arith::FPToSIOp>(x, b.getI32Type()),
+                     getElementTypeOrSelf(type));
 }
 
 Value Elementwise::floatToInteger(Value x) {
@@ -383,14 +350,12 @@ Value Elementwise::floatToInteger(Value x) {
       withElement(x.getType(), b.getIntegerType(to.getIntOrFloatBitWidth()));
   // On targets with their own functions, arith's conversions saturate too.
   if (target.call)
-    return isUnsigned(to) ? Value(arith::FPToUIOp::create(b, loc, type, x))
-                          : Value(arith::FPToSIOp::create(b, loc, type, x));
+    return isUnsigned(to) ? make<arith::FPToUIOp>(type, x)
+                          : make<arith::FPToSIOp>(type, x);
   if (isa<VectorType>(type) && to.getIntOrFloatBitWidth() <= 16)
     return floatToNarrowInteger(x, type);
-  StringRef name = isUnsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
-                                       ValueRange{x})
-      .getResult(0);
+  return intrinsic(isUnsigned(to) ? "llvm.fptoui.sat" : "llvm.fptosi.sat", type,
+                   x);
 }
 
 Value Elementwise::integerToFloat(Value x) {
@@ -401,21 +366,16 @@ Value Elementwise::integerToFloat(Value x) {
   bool direct = !narrow || source.getIntOrFloatBitWidth() <= 16;
   Type element =
       to.isF64() || !direct ? Type(b.getF64Type()) : Type(b.getF32Type());
-  Type type = withElement(x.getType(), element);
-  Value value = isUnsigned(from)
-                    ? Value(arith::UIToFPOp::create(b, loc, type, x))
-                    : Value(arith::SIToFPOp::create(b, loc, type, x));
+  Value value = toFloat(x, element, isUnsigned(from));
   return narrow && !direct ? truncateToOdd(value) : value;
 }
 
 Value Elementwise::emitCast() {
   Value x = operands[0];
   bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
-  if (fromFloat && toFloat) {
-    if (from.isF64() && !to.isF64())
-      return to.isF32() ? truncateFloat(x, to) : truncateToOdd(x);
-    return to.isF64() && !from.isF64() ? extendFloat(x, to) : x;
-  }
+  if (fromFloat && toFloat)
+    return to.isF64() && !from.isF64() ? extendFloat(x, to)
+                                       : narrowDouble(x, to);
   if (fromFloat)
     return floatToInteger(x);
   if (toFloat)
@@ -423,16 +383,11 @@ Value Elementwise::emitCast() {
   unsigned fromWidth = from.getIntOrFloatBitWidth(),
            toWidth = to.getIntOrFloatBitWidth();
   if (toWidth == 1)
-    return fromWidth == 1
-               ? x
-               : compare(CmpIPredicate::ne, x, integer(x.getType(), 0));
+    return fromWidth == 1 ? x : compare(CmpIPredicate::ne, x, 0);
   Type element = b.getIntegerType(toWidth);
   if (toWidth < fromWidth)
     return truncateInt(x, element);
-  if (toWidth > fromWidth)
-    return isUnsigned(from) ? extendUnsigned(x, element)
-                            : extendSigned(x, element);
-  return x;
+  return toWidth > fromWidth ? extendInt(x, element, isUnsigned(from)) : x;
 }
 
 Value Elementwise::emit() {
@@ -451,23 +406,22 @@ Value Elementwise::emit() {
   }
   if (isa<StopGradientOp>(op))
     return operands[0];
-  return isa<FloatType>(from) ? emitFloat() : emitInteger();
+  return emitNumber();
 }
 
-FailureOr<Value> mpc::emitElementwise(ElementEmitter &e, Operation *op,
-                                      const Request &at) {
+Value mpc::emitElementwise(ElementEmitter &e, Operation *op,
+                           const Request &at) {
   SmallVector<Value, 3> operands;
-  for (Value operand : op->getOperands()) {
-    Result value = e.emitOperand(operand, at);
-    if (failed(value))
-      return failure();
-    operands.push_back(*value);
-  }
+  for (Value operand : op->getOperands())
+    operands.push_back(e.operandValue(operand, at));
   Value value = Elementwise(e, op, operands).emit();
-  if (!value)
-    return op->emitOpError("cannot be generated with element type ")
-               << getElementTypeOrSelf(op->getOperand(0).getType()),
-           failure();
+  if (!value) {
+    std::string type;
+    llvm::raw_string_ostream(type)
+        << getElementTypeOrSelf(op->getOperand(0).getType());
+    return e.fail(op->getResult(0),
+                  "cannot be generated with element type " + type, at.lanes);
+  }
   // A selection between exact values is exact.
   Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
   bool exact = op->hasTrait<Exact>() ||

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Float8Math.h"
+#include "MathExpansion.h"
 
 #include "mpc/Support/Float8.h"
 
@@ -45,15 +45,13 @@ Value mpc::encodeFloat8(ValueMath &math, Value x) {
   // Ties to even: add half of a last place, minus one bit if the place is even.
   Value pattern = math.bits(magnitude);
   Value last = math.bitAnd(math.shiftRight(pattern, kLonger), 1);
-  Value rounded =
-      math.addInt(math.addInt(pattern, (1 << (kLonger - 1)) - 1), last);
-  Value normal =
-      math.addInt(math.shiftRight(rounded, kLonger), -(kBiases << 3));
+  Value rounded = math.add(math.add(pattern, (1 << (kLonger - 1)) - 1), last);
+  Value normal = math.add(math.shiftRight(rounded, kLonger), -(kBiases << 3));
   // Added to 2^14, f32 numbers are multiples of 2^-9, the smallest subnormal.
   constexpr double kCoarse = 0x1p14, kLeastNormal = 0x1p-6;
   Value coarse = math.bits(math.add(magnitude, kCoarse));
-  Value subnormal = math.subInt(
-      coarse, math.bits(math.constant(magnitude.getType(), kCoarse)));
+  Value subnormal =
+      math.sub(coarse, math.bits(math.constant(magnitude.getType(), kCoarse)));
   Value isSubnormal = math.compare(CmpFPredicate::OLT, magnitude, kLeastNormal);
   Value code = math.select(isSubnormal, subnormal, normal);
   Value isNaN = math.compare(CmpFPredicate::UNO, x, x);

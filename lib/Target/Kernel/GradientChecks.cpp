@@ -9,11 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientChecks.h"
+#include "LoopKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -33,13 +32,12 @@ struct Pieces {
   int64_t first, count;
 };
 
-/// Shared state of the two phases of one op.
-class GradientCheckState {
+/// Reduces pieces to numbers, or (with results) the numbers of all pieces.
+class GradientCheckPhase : public Phase {
 public:
-  GradientCheckState(LoopContext &context, Operation *op)
-      : context(context), emitter(context.emitter),
-        math(context.builder, context.loc),
-        index{context.builder, context.loc} {
+  GradientCheckPhase(LoopContext &context, Operation *op, Value partial,
+                     ArrayRef<Value> memrefs)
+      : Phase(context), partial(partial), memrefs(memrefs) {
     if (auto norm = dyn_cast<GlobalNormOp>(op)) {
       isNorm = true;
       ofNorms = norm.getOfNorms();
@@ -47,23 +45,23 @@ public:
       type = getElementTypeOrSelf(norm.getResult().getType());
     } else {
       set(cast<AllFiniteOp>(op));
-      type = context.builder.getF32Type();
+      type = builder.getF32Type();
     }
-    partial = context.allocate({std::max<int64_t>(items, 1)}, type);
   }
 
-  /// Reduces piece `item` to its number.
-  LogicalResult reduce(Value item);
+  PhaseCost cost() override {
+    if (memrefs.empty())
+      return {items, static_cast<double>(kPieceLength) / 8};
+    return {1, static_cast<double>(4 * items)};
+  }
+  void emit(Value item) override {
+    memrefs.empty() ? reduce(item) : isNorm ? joinNorm() : joinFinite();
+  }
 
-  LoopContext &context;
-  ElementEmitter &emitter;
-  ValueMath math;
-  IndexMath index;
-  bool isNorm = false, ofNorms = false;
+  int64_t items = 0;
   /// Accumulator type.
   Type type;
-  SmallVector<Pieces> tensors;
-  int64_t items = 0;
+  /// The numbers of the pieces.
   Value partial;
 
 private:
@@ -85,27 +83,31 @@ private:
     return emitter.memoryOf(tensor) || shapeOf(tensor).size() == 1;
   }
   int64_t lanesFor(Value tensor, int64_t length);
+  /// Reduces piece `item` to its number.
+  void reduce(Value item);
   /// Reduces `length` elements of `tensor` from `begin` on.
-  LogicalResult reduceRun(Value tensor, Value begin, int64_t length, Value item,
-                          Value scale);
-  LogicalResult reduceWhole(Value tensor, Value item, Value scale);
-  FailureOr<Carried> accumulate(FailureOr<Value> element, Value keep,
-                                Value scale, ValueRange sums);
+  void reduceRun(Value tensor, Value begin, int64_t length, Value item,
+                 Value scale);
+  void reduceWhole(Value tensor, Value item, Value scale);
+  Carried accumulate(Value value, Value keep, Value scale, ValueRange sums);
   /// Reduces `shape`, with elements from `element`, and stores the number of
   /// `item`.
-  LogicalResult
-  run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
-      Value scale,
-      llvm::function_ref<FailureOr<Value>(const ReductionLoop::Place &)>
-          element);
+  void run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
+           Value scale,
+           llvm::function_ref<Value(const ReductionLoop::Place &)> element);
+  Value sumOf(const Pieces &pieces);
+  void joinNorm();
+  void joinFinite();
 
+  SmallVector<Value> memrefs;
+  SmallVector<Pieces> tensors;
+  bool isNorm = false, ofNorms = false;
   Value unscale;
   bool divides = false;
 };
 } // namespace
 
-int64_t GradientCheckState::lanesFor(Value tensor, int64_t length) {
-  const ElementTarget &target = context.target;
+int64_t GradientCheckPhase::lanesFor(Value tensor, int64_t length) {
   if (target.lanes == 1 || target.alignedVectors || length <= kLongestInOrder)
     return 1;
   bool isWide = type.isF64() || getElementTypeOrSelf(tensor.getType()).isF64();
@@ -115,23 +117,17 @@ int64_t GradientCheckState::lanesFor(Value tensor, int64_t length) {
   return std::max<int64_t>(lanes, 1);
 }
 
-FailureOr<Carried> GradientCheckState::accumulate(FailureOr<Value> element,
-                                                  Value keep, Value scale,
-                                                  ValueRange sums) {
-  if (failed(element))
-    return failure();
-  Value value = *element;
-  Type f32 = context.builder.getF32Type();
+Carried GradientCheckPhase::accumulate(Value value, Value keep, Value scale,
+                                       ValueRange sums) {
   if (scale) {
     bool isWide = getElementTypeOrSelf(value.getType()).isF64();
     Value factor =
-        isWide ? math.extendFloat(scale, context.builder.getF64Type()) : scale;
-    if (isa<VectorType>(value.getType()))
-      factor = vector::BroadcastOp::create(context.builder, context.loc,
-                                           value.getType(), factor);
+        isWide ? math.extendFloat(scale, builder.getF64Type()) : scale;
+    if (auto vector = dyn_cast<VectorType>(value.getType()))
+      factor = math.splat(factor, vector.getNumElements());
     value = divides ? math.div(value, factor) : math.mul(value, factor);
     if (isWide)
-      value = math.truncateFloat(value, f32);
+      value = math.truncateFloat(value, builder.getF32Type());
   }
   Type from = getElementTypeOrSelf(value.getType());
   if (from.isF64() && type.isF32()) {
@@ -145,14 +141,13 @@ FailureOr<Carried> GradientCheckState::accumulate(FailureOr<Value> element,
   Value zero = math.constant(value.getType(), 0);
   if (keep)
     value = math.select(keep, value, zero);
-  return Carried{math.fma(value, isNorm ? value : zero, sums[0])};
+  return {math.fma(value, isNorm ? value : zero, sums[0])};
 }
 
-LogicalResult GradientCheckState::run(
+void GradientCheckPhase::run(
     ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
     Value scale,
-    llvm::function_ref<FailureOr<Value>(const ReductionLoop::Place &)>
-        element) {
+    llvm::function_ref<Value(const ReductionLoop::Place &)> element) {
   SmallVector<int64_t> axes =
       llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   ReductionLoop loop{emitter,
@@ -167,192 +162,122 @@ LogicalResult GradientCheckState::run(
                        return Carried{math.add(x[0], y[0])};
                      }};
   SmallVector<Value> start(shape.size(), emitter.index(0));
-  FailureOr<Carried> sum = failure();
-  if (shape.empty())
-    sum = loop.body({start, 1, {0, 1}, {}}, loop.initial);
-  else
-    sum = loop.run(start, 1, {0, shape.back()}, segments);
-  if (failed(sum))
-    return failure();
-  memref::StoreOp::create(context.builder, context.loc, sum->front(), partial,
-                          item);
-  return success();
+  Carried sum = shape.empty() ? loop.body({start, 1, {0, 1}, {}}, loop.initial)
+                              : loop.run(start, 1, {0, shape.back()}, segments);
+  index.store(sum.front(), partial, item);
 }
 
-LogicalResult GradientCheckState::reduceRun(Value tensor, Value begin,
-                                            int64_t length, Value item,
-                                            Value scale) {
+void GradientCheckPhase::reduceRun(Value tensor, Value begin, int64_t length,
+                                   Value item, Value scale) {
   Value flat;
   if (Value memref = emitter.memoryOf(tensor))
     flat = emitter.viewAs(memref, elementCount(tensor));
   Type elementType = getElementTypeOrSelf(tensor.getType());
   LaneSegment segment{{0, length}, lanesFor(tensor, length)};
-  return run(length, segment, item, scale,
-             [&](const ReductionLoop::Place &place) -> FailureOr<Value> {
-               Value at = index.add(begin, place.indices[0]);
-               if (flat)
-                 return emitter.load(flat, elementType, at, place.lanes);
-               return emitter.emit(tensor, at, place.lanes);
-             });
+  run(length, segment, item, scale, [&](const ReductionLoop::Place &place) {
+    Value at = index.add(begin, place.indices[0]);
+    return flat ? emitter.load(flat, elementType, at, place.lanes)
+                : emitter.value(tensor, at, place.lanes);
+  });
 }
 
-LogicalResult GradientCheckState::reduceWhole(Value tensor, Value item,
-                                              Value scale) {
+void GradientCheckPhase::reduceWhole(Value tensor, Value item, Value scale) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
   SmallVector<LaneSegment> segments;
   if (!shape.empty())
     segments = planLanes(emitter, tensor, shape.back());
-  return run(
-      shape, segments, item, scale, [&](const ReductionLoop::Place &place) {
-        return emitter.emitIn(tensor,
-                              shape.empty() ? ValueRange() : place.indices,
-                              place.lanes, place.range);
-      });
+  run(shape, segments, item, scale, [&](const ReductionLoop::Place &place) {
+    return emitter.valueIn(tensor, shape.empty() ? ValueRange() : place.indices,
+                           place.lanes, place.range);
+  });
 }
 
-LogicalResult GradientCheckState::reduce(Value item) {
+void GradientCheckPhase::reduce(Value item) {
   Value scale;
   if (unscale) {
-    SmallVector<Value> origin(shapeOf(unscale).size(), emitter.index(0));
-    FailureOr<Value> value = emitter.emit(unscale, origin, 1);
-    if (failed(value))
-      return failure();
-    scale = *value;
+    scale = emitter.scalarValue(unscale, {}, 1);
     if (scale.getType().isF64())
-      scale = math.truncateFloat(scale, context.builder.getF32Type());
+      scale = math.truncateFloat(scale, builder.getF32Type());
   }
-  LogicalResult result = success();
   for (const Pieces &pieces : tensors) {
     if (pieces.count == 0)
       continue;
     Value local = index.sub(item, index.constant(pieces.first));
     auto guarded = [&](int64_t from, int64_t to,
-                       llvm::function_ref<LogicalResult()> body) {
+                       llvm::function_ref<void()> body) {
       if (from == to)
         return;
       // As unsigned, a piece before `from` is huge.
       Value inside =
           index.less(index.sub(local, index.constant(from)), to - from);
-      index.branch(
-          inside,
-          [&] {
-            if (succeeded(result))
-              result = body();
-          },
-          [] {});
+      index.branch(inside, body);
     };
     if (!isFlat(pieces.tensor)) {
-      guarded(0, 1, [&] { return reduceWhole(pieces.tensor, item, scale); });
+      guarded(0, 1, [&] { reduceWhole(pieces.tensor, item, scale); });
       continue;
     }
     int64_t all = elementCount(pieces.tensor), whole = all / kPieceLength;
     Value begin = index.mul(local, kPieceLength);
     guarded(0, whole, [&] {
-      return reduceRun(pieces.tensor, begin, kPieceLength, item, scale);
+      reduceRun(pieces.tensor, begin, kPieceLength, item, scale);
     });
     guarded(whole, pieces.count, [&] {
-      return reduceRun(pieces.tensor, begin, all - whole * kPieceLength, item,
-                       scale);
+      reduceRun(pieces.tensor, begin, all - whole * kPieceLength, item, scale);
     });
   }
-  return result;
 }
 
-namespace {
-/// Reduces pieces.
-class PiecesPhase : public Phase {
-public:
-  explicit PiecesPhase(std::shared_ptr<GradientCheckState> check)
-      : check(std::move(check)) {}
+/// Returns the sum of the numbers of a tensor's pieces.
+Value GradientCheckPhase::sumOf(const Pieces &pieces) {
+  return carry(emitter, emitter.index(pieces.first),
+               emitter.index(pieces.first + pieces.count), 1,
+               math.constant(type, 0), [&](Value item, ValueRange sum) {
+                 return Carried{math.add(sum[0], index.load(partial, item))};
+               })[0];
+}
 
-  PhaseCost cost() override {
-    return {check->items, static_cast<double>(kPieceLength) / 8};
-  }
-  LogicalResult emit(Value item) override { return check->reduce(item); }
-
-private:
-  std::shared_ptr<GradientCheckState> check;
-};
-
-/// Combines the numbers of all pieces.
-class CombinePiecesPhase : public Phase {
-public:
-  CombinePiecesPhase(std::shared_ptr<GradientCheckState> check,
-                     ArrayRef<Value> memrefs)
-      : check(std::move(check)), memrefs(memrefs) {}
-
-  PhaseCost cost() override {
-    return {1, static_cast<double>(4 * check->items)};
-  }
-
-  LogicalResult emit(Value) override {
-    return check->isNorm ? joinNorm() : joinFinite();
-  }
-
-private:
-  Value sumOf(int64_t first, int64_t count) {
-    OpBuilder &b = check->context.builder;
-    Location loc = check->context.loc;
-    Value zero = check->math.constant(check->type, 0);
-    return carryLoop(check->emitter, check->emitter.index(first),
-                     check->emitter.index(first + count), 1, zero,
-                     [&](Value item, ValueRange sum) -> FailureOr<Carried> {
-                       Value part =
-                           memref::LoadOp::create(b, loc, check->partial, item);
-                       return Carried{check->math.add(sum[0], part)};
-                     })
-        ->front();
-  }
-
-  LogicalResult joinNorm() {
-    ValueMath &math = check->math;
-    Value total = math.constant(check->type, 0);
-    for (const Pieces &pieces : check->tensors) {
-      Value sum = sumOf(pieces.first, pieces.count);
-      if (check->ofNorms) {
-        Value norm = math.sqrt(sum);
-        total = math.fma(norm, norm, total);
-      } else {
-        total = math.add(total, sum);
-      }
+void GradientCheckPhase::joinNorm() {
+  Value total = math.constant(type, 0);
+  for (const Pieces &pieces : tensors) {
+    Value sum = sumOf(pieces);
+    if (ofNorms) {
+      Value norm = math.sqrt(sum);
+      total = math.fma(norm, norm, total);
+    } else {
+      total = math.add(total, sum);
     }
-    check->emitter.store(math.sqrt(total), memrefs[0], {}, 1);
-    return success();
   }
+  emitter.store(math.sqrt(total), memrefs[0], {}, 1);
+}
 
-  LogicalResult joinFinite() {
-    ValueMath &math = check->math;
-    Type count = check->context.builder.getI64Type();
-    Value first = math.integer(count, -1), bad = math.integer(count, 0);
-    // From the last tensor to the first, so that the first bad one is kept.
-    for (size_t i = check->tensors.size(); i-- > 0;) {
-      const Pieces &pieces = check->tensors[i];
-      Value sum = sumOf(pieces.first, pieces.count);
-      Value isBad = math.compare(CmpFPredicate::UNO, sum, sum);
-      first = math.select(isBad, math.integer(count, i), first);
-      bad = math.select(isBad, math.addInt(bad, 1), bad);
-    }
-    Value finite =
-        math.compare(arith::CmpIPredicate::eq, bad, math.integer(count, 0));
-    ElementEmitter &emitter = check->emitter;
-    emitter.store(finite, memrefs[0], {}, 1);
-    emitter.store(first, memrefs[1], emitter.index(0), 1);
-    emitter.store(bad, memrefs[1], emitter.index(1), 1);
-    return success();
+void GradientCheckPhase::joinFinite() {
+  Type count = builder.getI64Type();
+  Value first = math.integer(count, -1), bad = math.integer(count, 0);
+  // From the last tensor to the first, so that the first bad one is kept.
+  for (size_t i = tensors.size(); i-- > 0;) {
+    Value sum = sumOf(tensors[i]);
+    Value isBad = math.compare(CmpFPredicate::UNO, sum, sum);
+    first = math.select(isBad, math.integer(count, i), first);
+    bad = math.select(isBad, math.add(bad, 1), bad);
   }
-
-  std::shared_ptr<GradientCheckState> check;
-  SmallVector<Value> memrefs;
-};
-} // namespace
+  Value finite = math.compare(arith::CmpIPredicate::eq, bad, 0);
+  emitter.store(finite, memrefs[0], {}, 1);
+  emitter.store(first, memrefs[1], emitter.index(0), 1);
+  emitter.store(bad, memrefs[1], emitter.index(1), 1);
+}
 
 SmallVector<std::unique_ptr<Phase>>
 mpc::makeCheckPhases(LoopContext &context, Operation *op,
                      ArrayRef<Value> memrefs) {
-  auto check = std::make_shared<GradientCheckState>(context, op);
+  auto pieces = std::make_unique<GradientCheckPhase>(
+      context, op, /*partial=*/Value(), ArrayRef<Value>());
+  pieces->partial =
+      context.allocate({std::max<int64_t>(pieces->items, 1)}, pieces->type);
+  auto join = std::make_unique<GradientCheckPhase>(context, op, pieces->partial,
+                                                   memrefs);
   SmallVector<std::unique_ptr<Phase>> phases;
-  if (check->items > 0)
-    phases.push_back(std::make_unique<PiecesPhase>(check));
-  phases.push_back(std::make_unique<CombinePiecesPhase>(check, memrefs));
+  if (pieces->items > 0)
+    phases.push_back(std::move(pieces));
+  phases.push_back(std::move(join));
   return phases;
 }

@@ -9,6 +9,7 @@
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>
@@ -71,3 +72,67 @@ static int64_t divisorOf(Value index, int depth) {
 }
 
 int64_t mpc::knownDivisor(Value index) { return divisorOf(index, kMaxDepth); }
+
+//===----------------------------------------------------------------------===//
+// Control flow and memory
+//===----------------------------------------------------------------------===//
+
+Carried
+IndexMath::loop(Value begin, Value end, Value step, ValueRange initial,
+                llvm::function_ref<Carried(Value, ValueRange)> body) const {
+  auto op = scf::ForOp::create(b, loc, begin, end, step, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(op.getBody());
+  Carried next = body(op.getInductionVar(), op.getRegionIterArgs());
+  if (!initial.empty())
+    scf::YieldOp::create(b, loc, next);
+  return Carried(op.getResults());
+}
+
+void IndexMath::branch(Value condition, llvm::function_ref<void()> yes,
+                       llvm::function_ref<void()> no) const {
+  auto op = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/bool(no));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op.thenBlock()->getTerminator());
+  yes();
+  if (!no)
+    return;
+  b.setInsertionPoint(op.elseBlock()->getTerminator());
+  no();
+}
+
+Carried IndexMath::choose(Value condition, TypeRange types,
+                          llvm::function_ref<Carried()> yes,
+                          llvm::function_ref<Carried()> no) const {
+  auto op = scf::IfOp::create(b, loc, types, condition, /*addThenBlock=*/true,
+                              /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(op.thenBlock());
+  scf::YieldOp::create(b, loc, yes());
+  b.setInsertionPointToEnd(op.elseBlock());
+  scf::YieldOp::create(b, loc, no());
+  return Carried(op.getResults());
+}
+
+Value IndexMath::load(Value memory, ValueRange at, VectorType type) const {
+  return vector::LoadOp::create(b, loc, type, memory, at);
+}
+
+Value IndexMath::load(Value memory, ValueRange at, int64_t lanes) const {
+  if (lanes == 1)
+    return memref::LoadOp::create(b, loc, memory, at);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  return load(memory, at, VectorType::get({lanes}, element));
+}
+
+void IndexMath::store(Value value, Value memory, ValueRange at) const {
+  if (isa<VectorType>(value.getType()))
+    vector::StoreOp::create(b, loc, value, memory, at);
+  else
+    memref::StoreOp::create(b, loc, value, memory, at);
+}
+
+void IndexMath::prefetch(Value memory, ValueRange at, unsigned locality) const {
+  memref::PrefetchOp::create(b, loc, memory, at, /*isWrite=*/false, locality,
+                             /*isDataCache=*/true);
+}

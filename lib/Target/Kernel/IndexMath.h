@@ -18,8 +18,11 @@ namespace mpc {
 /// products, remainders and loop steps; 0 for the index 0.
 int64_t knownDivisor(mlir::Value index);
 
-/// Builds folded index arithmetic at the insertion point. All values are
-/// non-negative, so unsigned division is used.
+/// Values carried by a loop, or returned by a branch.
+using Carried = llvm::SmallVector<mlir::Value, 4>;
+
+/// Builds folded index arithmetic, loops and memory accesses at the insertion
+/// point. All values are non-negative, so unsigned division is used.
 struct IndexMath {
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -100,17 +103,36 @@ struct IndexMath {
     else if (end > 1)
       loop(constant(0), constant(end), 1, body);
   }
+  /// The same with carried values: `body(iv, carried)` returns the next ones.
+  Carried
+  loop(mlir::Value begin, mlir::Value end, mlir::Value step,
+       mlir::ValueRange initial,
+       llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)> body) const;
+  Carried
+  loop(mlir::Value begin, mlir::Value end, int64_t step,
+       mlir::ValueRange initial,
+       llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)> body) const {
+    return loop(begin, end, constant(step), initial, body);
+  }
   /// if (condition) yes(); else no();
   void branch(mlir::Value condition, llvm::function_ref<void()> yes,
-              llvm::function_ref<void()> no) const {
-    auto op =
-        mlir::scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(op.thenBlock()->getTerminator());
-    yes();
-    b.setInsertionPoint(op.elseBlock()->getTerminator());
-    no();
-  }
+              llvm::function_ref<void()> no = {}) const;
+  /// The values that yes() or no() returns, of `types`.
+  Carried choose(mlir::Value condition, mlir::TypeRange types,
+                 llvm::function_ref<Carried()> yes,
+                 llvm::function_ref<Carried()> no) const;
+
+  /// Loads `lanes` elements (1: a scalar) of `memory`, or a vector.
+  mlir::Value load(mlir::Value memory, mlir::ValueRange at,
+                   int64_t lanes = 1) const;
+  mlir::Value load(mlir::Value memory, mlir::ValueRange at,
+                   mlir::VectorType type) const;
+  /// Stores a scalar or vector.
+  void store(mlir::Value value, mlir::Value memory, mlir::ValueRange at) const;
+  /// Prefetches the cache line of an element, to read it; `locality` as in
+  /// memref.prefetch.
+  void prefetch(mlir::Value memory, mlir::ValueRange at,
+                unsigned locality = 3) const;
 
   /// `count` elements of `type` at byte `offset` of the byte buffer `scratch`.
   mlir::Value view(mlir::Value scratch, int64_t offset, int64_t count,

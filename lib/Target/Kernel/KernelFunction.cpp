@@ -11,17 +11,13 @@
 using namespace mlir;
 using namespace mpc;
 
-KernelFunctionArguments::KernelFunctionArguments(func::FuncOp kernel,
-                                                 func::FuncOp impl) {
-  Block &entry = impl.getBody().front();
-  unsigned inputs = kernel.getNumArguments(), outputs = kernel.getNumResults();
-  for (unsigned i = 0; i < inputs; ++i)
-    inputMemrefs.push_back(entry.getArgument(i));
-  for (unsigned i = 0; i < outputs; ++i)
-    outputMemrefs.push_back(entry.getArgument(inputs + i));
-  begin = entry.getArguments().end()[-3];
-  end = entry.getArguments().end()[-2];
-  scratch = entry.getArguments().back();
+KernelMemory KernelMemory::of(func::FuncOp kernel, func::FuncOp impl) {
+  auto arguments = impl.getArguments();
+  auto outputs = arguments.drop_front(kernel.getNumArguments());
+  return {
+      llvm::to_vector_of<Value>(arguments.take_front(kernel.getNumArguments())),
+      llvm::to_vector_of<Value>(outputs.take_front(kernel.getNumResults())),
+      arguments.back()};
 }
 
 int64_t mpc::grainOf(double cyclesPerItem) {

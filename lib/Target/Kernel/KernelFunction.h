@@ -22,18 +22,6 @@
 
 namespace mpc {
 
-/// The arguments of `impl` by role.
-struct KernelFunctionArguments {
-  explicit KernelFunctionArguments(mlir::func::FuncOp kernel,
-                                   mlir::func::FuncOp impl);
-  llvm::ArrayRef<mlir::Value> inputs() const { return inputMemrefs; }
-  llvm::ArrayRef<mlir::Value> outputs() const { return outputMemrefs; }
-  mlir::Value begin, end, scratch;
-
-private:
-  llvm::SmallVector<mlir::Value> inputMemrefs, outputMemrefs;
-};
-
 /// Parallelism of a kernel's phase: independent items and their cost.
 struct PhaseCost {
   int64_t items = 1;
@@ -43,6 +31,9 @@ struct PhaseCost {
 /// Memory of a kernel's arguments and results (memoryType), and scratch bytes
 /// for values passed between phases.
 struct KernelMemory {
+  /// The arguments of `impl`, a function of the above form for `kernel`.
+  static KernelMemory of(mlir::func::FuncOp kernel, mlir::func::FuncOp impl);
+
   llvm::SmallVector<mlir::Value> inputs, outputs;
   mlir::Value scratch;
 };

@@ -9,7 +9,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientChecks.h"
 #include "KernelComponents.h"
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
@@ -28,9 +27,43 @@ using namespace mpc;
 Value LoopContext::allocate(ArrayRef<int64_t> shape, Type type) {
   int64_t offset = llvm::alignTo(scratchBytes, 64);
   scratchBytes = offset + productOf(shape) * bytesPerElement(type);
-  IndexMath math{builder, loc};
-  Value flat = math.view(scratch, offset, productOf(shape), type);
-  return emitter.viewAs(flat, shape);
+  return emitter.viewAs(
+      emitter.indexMath().view(scratch, offset, productOf(shape), type), shape);
+}
+
+Carried Phase::computeRoots(ValueRange indices, int64_t lanes,
+                            LaneRange range) {
+  return llvm::map_to_vector<4>(roots, [&](const Root &root) {
+    return emitter.valueIn(root.tensor, indices, lanes, range);
+  });
+}
+
+void Phase::writeRoots(ValueRange values, ValueRange indices, int64_t lanes) {
+  for (auto [root, value] : llvm::zip(roots, values))
+    emitter.store(value, root.memref, indices, lanes);
+}
+
+SmallVector<Value> mpc::tensorsOf(ArrayRef<Root> roots) {
+  return llvm::map_to_vector(roots,
+                             [](const Root &root) { return root.tensor; });
+}
+
+bool mpc::visitDefinitions(const ElementEmitter &emitter, ArrayRef<Root> roots,
+                           llvm::function_ref<WalkResult(Operation *)> visit) {
+  llvm::DenseSet<Value> visited;
+  SmallVector<Value> work = tensorsOf(roots);
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || emitter.isBound(value) || !visited.insert(value).second)
+      continue;
+    WalkResult result = visit(op);
+    if (result.wasInterrupted())
+      return false;
+    if (!result.wasSkipped())
+      llvm::append_range(work, op->getOperands());
+  }
+  return true;
 }
 
 namespace {
@@ -41,7 +74,7 @@ public:
              const KernelMemory &memory, const ElementTarget &target)
       : kernel(kernel), builder(builder), memory(memory),
         emitter(builder, kernel.getLoc(), target),
-        context{builder, kernel.getLoc(), target, emitter, memory.scratch} {
+        context{emitter, memory.scratch} {
     context.inPlace = kernel->hasAttr(exe::kInPlaceAttr);
   }
 
@@ -58,10 +91,7 @@ private:
   SmallVector<Work> independentPhases();
   void emitScalars();
   LogicalResult emitSerial();
-  LogicalResult emitInOrder(Phase &phase) {
-    return emitItems(phase, /*inOrder=*/true);
-  }
-  LogicalResult emitItems(Phase &phase, bool inOrder);
+  void emitItems(Phase &phase, bool inOrder);
   Value memoryFor(Value tensor);
 
   func::FuncOp kernel;
@@ -113,48 +143,31 @@ static bool isComputed(Operation *op) {
 bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   // A reduced value may be requested once per element of a root: broadcasting
   // or a second reduction would recompute it.
-  llvm::DenseSet<Value> visited;
-  SmallVector<Value> work;
   int64_t size = elementCount(roots.front().tensor);
-  for (const Root &root : roots)
-    work.push_back(root.tensor);
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || emitter.isBound(value) || !visited.insert(value).second)
-      continue;
+  return visitDefinitions(emitter, roots, [&](Operation *op) {
     if (needsPhase(op))
-      return false;
-    if (isComputed(op)) {
-      if (elementCount(op->getResult(0)) < size)
-        return false;
-      // Its operands are requested more than once per element.
-      llvm::DenseSet<Value> seen;
-      SmallVector<Value> below(op->getOperands());
-      while (!below.empty()) {
-        Value operand = below.pop_back_val();
-        Operation *definition = operand.getDefiningOp();
-        if (!definition || emitter.isBound(operand) ||
-            !seen.insert(operand).second)
-          continue;
-        if (needsPhase(definition) || isComputed(definition))
-          return false;
-        llvm::append_range(below, definition->getOperands());
-      }
-      continue;
-    }
-    llvm::append_range(work, op->getOperands());
-  }
-  return true;
+      return WalkResult::interrupt();
+    if (!isComputed(op))
+      return WalkResult::advance();
+    if (elementCount(op->getResult(0)) < size)
+      return WalkResult::interrupt();
+    // Its operands are requested more than once per element.
+    SmallVector<Root> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back({operand, {}});
+    bool isCheap = visitDefinitions(emitter, operands, [](Operation *below) {
+      return needsPhase(below) || isComputed(below) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+    });
+    return isCheap ? WalkResult::skip() : WalkResult::interrupt();
+  });
 }
 
 /// Returns true if a map would recompute an expensive value for several roots
 /// or ops.
 static bool repeatsWork(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   llvm::DenseSet<Value> visited;
-  SmallVector<Value> work;
-  for (const Root &root : roots)
-    work.push_back(root.tensor);
+  SmallVector<Value> work = tensorsOf(roots);
   while (!work.empty()) {
     Value value = work.pop_back_val();
     Operation *op = value.getDefiningOp();
@@ -205,7 +218,8 @@ LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
   // A scatter of few rows is copied in parallel first.
   Work phase = makeSequentialPhase(context, op, memrefs);
   bool isScatter = isa<ScatterElementsOp, ScatterNdOp>(op);
-  if (isScatter && context.target.lanes == 1 && phase->cost().items < kFewLines)
+  if (isScatter && emitter.getTarget().lanes == 1 &&
+      phase->cost().items < kFewLines)
     return nullptr;
   return phase;
 }
@@ -258,18 +272,20 @@ void LoopKernel::emitScalars() {
                     llvm::all_of(op.getOperands(), [&](Value operand) {
                       return known.contains(operand);
                     });
-    if (isScalar && succeeded(emitter.emit(op.getResult(0), {}, 1)))
+    if (isScalar) {
+      emitter.value(op.getResult(0), {}, 1);
       known.insert(op.getResult(0));
+    }
   }
 }
 
-LogicalResult LoopKernel::emitItems(Phase &phase, bool inOrder) {
+void LoopKernel::emitItems(Phase &phase, bool inOrder) {
   PhaseCost cost = phase.cost();
-  auto own = tile::ForEachOp::create(builder, context.loc, cost.items,
+  auto own = tile::ForEachOp::create(builder, emitter.getLoc(), cost.items,
                                      cost.cyclesPerItem, inOrder);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(own.getBody().front().getTerminator());
-  return phase.emit(own.getItem());
+  phase.emit(own.getItem());
 }
 
 /// The output for `tensor`, or private memory.
@@ -291,31 +307,27 @@ LogicalResult LoopKernel::emitSerial() {
     SmallVector<Value> memrefs;
     for (Value result : op.getResults())
       memrefs.push_back(memoryFor(result));
+    SmallVector<Work> phases;
+    Root root{op.getResult(0), memrefs.front()};
     if (isCheck(&op)) {
-      for (const Work &phase : makeCheckPhases(context, &op, memrefs))
-        if (failed(emitInOrder(*phase)))
-          return failure();
-      for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
-        emitter.bindMemory(result, memref);
-      continue;
-    }
-    Work phase;
-    if (context.target.lanes == 1 && isa<ScatterElementsOp, ScatterNdOp>(op)) {
-      Work copy = makeMapPhase(context, Root{op.getOperand(0), memrefs[0]});
-      if (failed(emitInOrder(*copy)))
-        return failure();
-      phase = makeScatterPhase(context, &op, memrefs[0], /*copies=*/false);
+      phases = makeCheckPhases(context, &op, memrefs);
+    } else if (emitter.getTarget().lanes == 1 &&
+               isa<ScatterElementsOp, ScatterNdOp>(op)) {
+      phases.push_back(
+          makeMapPhase(context, Root{op.getOperand(0), memrefs[0]}));
+      phases.push_back(
+          makeScatterPhase(context, &op, memrefs[0], /*copies=*/false));
     } else if (isOpaque(&op)) {
-      phase = makeSequentialPhase(context, &op, memrefs);
+      phases.push_back(makeSequentialPhase(context, &op, memrefs));
     } else {
-      Root root{op.getResult(0), memrefs.front()};
-      phase = isComputed(&op) ? makeMapPhase(context, root)
-                              : makeRowPhase(context, root);
+      phases.push_back(isComputed(&op) ? makeMapPhase(context, root)
+                                       : makeRowPhase(context, root));
     }
-    if (!phase)
-      return op.emitOpError("has no form as loops");
-    if (failed(emitInOrder(*phase)))
-      return failure();
+    for (const Work &phase : phases) {
+      if (!phase)
+        return op.emitOpError("has no form as loops");
+      emitItems(*phase, /*inOrder=*/true);
+    }
     for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
       emitter.bindMemory(result, memref);
   }
@@ -324,8 +336,7 @@ LogicalResult LoopKernel::emitSerial() {
     if (emitter.memoryOf(root.tensor) != root.memref)
       rest.push_back(root);
   for (ArrayRef<Root> group : groupByShape(rest))
-    if (failed(emitInOrder(*makeMapPhase(context, group))))
-      return failure();
+    emitItems(*makeMapPhase(context, group), /*inOrder=*/true);
   return success();
 }
 
@@ -333,14 +344,13 @@ FailureOr<int64_t> LoopKernel::run() {
   bindArguments();
   SmallVector<Work> phases = independentPhases();
   bool serial = phases.empty() && !roots.empty();
-  if (!serial && context.target.lanes > 1)
+  if (!serial && emitter.getTarget().lanes > 1)
     emitScalars();
   if (serial && failed(emitSerial()))
     return failure();
   for (const Work &phase : phases)
-    if (failed(emitItems(*phase, /*inOrder=*/false)))
-      return failure();
-  return context.scratchBytes;
+    emitItems(*phase, /*inOrder=*/false);
+  return failed(emitter.status()) ? FailureOr<int64_t>() : context.scratchBytes;
 }
 
 FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,

@@ -11,14 +11,13 @@
 #define MPC_LIB_TARGET_KERNEL_LOOPKERNELS_H
 
 #include "ElementEmitter.h"
-#include "IndexMath.h"
 #include "KernelFunction.h"
-#include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {
+class AttentionOp;
 class TransposeOp;
 
 /// Returns true if integers of an element type are unsigned.
@@ -47,15 +46,12 @@ llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
 // Loops with carried values
 //===----------------------------------------------------------------------===//
 
-using Carried = llvm::SmallVector<mlir::Value, 4>;
+using CarriedBody = llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)>;
 
 /// for (iv = begin; iv < end; iv += step): `body(iv, carried)` returns the next
 /// carried values. A single iteration becomes straight-line code.
-mlir::FailureOr<Carried> carryLoop(
-    ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
-    mlir::ValueRange initial,
-    llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
-        body);
+Carried carry(ElementEmitter &emitter, mlir::Value begin, mlir::Value end,
+              int64_t step, mlir::ValueRange initial, CarriedBody body);
 
 /// Returns the part lengths for hierarchical (pairwise-style) summation of
 /// `steps` terms, each a multiple of the next; empty for few terms. No
@@ -67,11 +63,20 @@ llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
 /// each starting from `zeros`, because the error grows with the number of terms
 /// per accumulator. `terms`: terms per call of `body` and accumulator, more
 /// than one if it is a loop itself.
-mlir::FailureOr<Carried> sumLoop(
-    ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
-    mlir::ValueRange sums, mlir::ValueRange zeros, int64_t terms,
-    llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
-        body);
+Carried carrySum(ElementEmitter &emitter, mlir::Value begin, mlir::Value end,
+                 int64_t step, mlir::ValueRange sums, mlir::ValueRange zeros,
+                 int64_t terms, CarriedBody body);
+
+/// `carry` and `carrySum` with a body that may fail.
+using FallibleBody =
+    llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>;
+mlir::FailureOr<Carried> carryLoop(ElementEmitter &emitter, mlir::Value begin,
+                                   mlir::Value end, int64_t step,
+                                   mlir::ValueRange initial, FallibleBody body);
+mlir::FailureOr<Carried> sumLoop(ElementEmitter &emitter, mlir::Value begin,
+                                 mlir::Value end, int64_t step,
+                                 mlir::ValueRange sums, mlir::ValueRange zeros,
+                                 int64_t terms, FallibleBody body);
 
 /// A reduction over `axes` of an index space.
 struct ReductionLoop {
@@ -88,7 +93,7 @@ struct ReductionLoop {
   llvm::ArrayRef<int64_t> axes;
   /// Scalar initial values of the accumulators.
   Carried initial;
-  std::function<mlir::FailureOr<Carried>(const Place &, mlir::ValueRange)> body;
+  std::function<Carried(const Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
   /// Whether accumulators are f32 sums, which are split into parts.
   bool adds = false;
@@ -97,9 +102,8 @@ struct ReductionLoop {
   /// dimension is not reduced, reduces `lanes` positions along it (inside
   /// `range`) at once into vectors; otherwise iterates over it by `segments`
   /// and returns scalars.
-  mlir::FailureOr<Carried> run(mlir::ValueRange indices, int64_t lanes,
-                               LaneRange range,
-                               llvm::ArrayRef<LaneSegment> segments);
+  Carried run(mlir::ValueRange indices, int64_t lanes, LaneRange range,
+              llvm::ArrayRef<LaneSegment> segments);
 };
 
 /// Reduces the lanes of vectors to scalars, halves first.
@@ -108,8 +112,13 @@ Carried reduceLanes(
     llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)> join);
 
 /// Mask of the lanes of a vector at the end of a segment that no earlier vector
-/// has covered; null if that is all of them.
+/// has covered.
 mlir::Value keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered);
+
+/// Returns whether x comes before y in descending (`largest`) or ascending
+/// order. NaN is larger than every number or, with `nanFirst`, first in either.
+mlir::Value isBefore(ValueMath &math, mlir::Value x, mlir::Value y,
+                     bool largest, bool isUnsigned, bool nanFirst);
 
 /// Accumulator scalar type of a reduce op.
 mlir::Type accumulatorType(mlir::Operation *op);
@@ -130,11 +139,10 @@ struct Root {
   mlir::Value tensor, memref;
 };
 
+llvm::SmallVector<mlir::Value> tensorsOf(llvm::ArrayRef<Root> roots);
+
 /// State of one kernel's emission.
 struct LoopContext {
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
-  const ElementTarget &target;
   ElementEmitter &emitter;
   mlir::Value scratch;
   int64_t scratchBytes = 0;
@@ -147,12 +155,35 @@ struct LoopContext {
   mlir::Value allocate(llvm::ArrayRef<int64_t> shape, mlir::Type type);
 };
 
-/// Independent work items and the code for one of them, emitted once.
+/// Independent work items and the code for one of them, emitted once; `roots`
+/// are the results that a phase stores.
 class Phase {
 public:
+  explicit Phase(LoopContext &context, llvm::ArrayRef<Root> roots = {})
+      : context(context), emitter(context.emitter),
+        builder(emitter.getBuilder()), loc(emitter.getLoc()),
+        target(emitter.getTarget()), math(emitter.math()),
+        index(emitter.indexMath()), roots(roots) {}
   virtual ~Phase() = default;
   virtual PhaseCost cost() = 0;
-  virtual mlir::LogicalResult emit(mlir::Value item) = 0;
+  virtual void emit(mlir::Value item) = 0;
+
+protected:
+  /// Computes all roots at `indices` before anything is stored, so that loads
+  /// are shared and results may overwrite inputs (in place).
+  Carried computeRoots(mlir::ValueRange indices, int64_t lanes,
+                       LaneRange range);
+  void writeRoots(mlir::ValueRange values, mlir::ValueRange indices,
+                  int64_t lanes);
+
+  LoopContext &context;
+  ElementEmitter &emitter;
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  const ElementTarget &target;
+  MathExpansion math;
+  IndexMath index;
+  llvm::SmallVector<Root> roots;
 };
 
 /// Returns true if no expensive value would be recomputed when `roots` are
@@ -163,6 +194,13 @@ bool isMap(const ElementEmitter &emitter, llvm::ArrayRef<Root> roots);
 /// shape.
 std::unique_ptr<Phase> makeMapPhase(LoopContext &context,
                                     llvm::ArrayRef<Root> roots);
+
+/// Visits the ops that define `roots`, from bound values on, in no order.
+/// `visit` may skip an op's operands. Returns false if it interrupts.
+bool visitDefinitions(
+    const ElementEmitter &emitter, llvm::ArrayRef<Root> roots,
+    llvm::function_ref<mlir::WalkResult(mlir::Operation *)> visit);
+
 /// Finds the transpositions between the roots and memory, if all move the
 /// input's last dimension to the same position (returned) and everything around
 /// them is elementwise on the roots' shape. Fails if tiles do not apply.
@@ -187,7 +225,15 @@ std::unique_ptr<Phase> makeColumnPhase(LoopContext &context,
 std::unique_ptr<Phase> makeSequentialPhase(LoopContext &context,
                                            mlir::Operation *op,
                                            llvm::ArrayRef<mlir::Value> memrefs);
-
+/// Creates the phase of attention, whose items are rows, that stores the result
+/// in `memref`.
+std::unique_ptr<Phase> makeAttentionPhase(LoopContext &context, AttentionOp op,
+                                          mlir::Value memref);
+/// Creates the phases of an all_finite or global_norm, to be run in order; they
+/// store the op's results in `memrefs`.
+llvm::SmallVector<std::unique_ptr<Phase>>
+makeCheckPhases(LoopContext &context, mlir::Operation *op,
+                llvm::ArrayRef<mlir::Value> memrefs);
 /// Creates the phase of a scatter; unless it copies its input, `memref` already
 /// contains that.
 std::unique_ptr<Phase> makeScatterPhase(LoopContext &context,

@@ -16,6 +16,8 @@
 
 using namespace mlir;
 using namespace mpc;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
 
 //===----------------------------------------------------------------------===//
 // Vectors along a last dimension
@@ -144,10 +146,8 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
 // Loops with carried values
 //===----------------------------------------------------------------------===//
 
-FailureOr<Carried>
-mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
-               ValueRange initial,
-               llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+Carried mpc::carry(ElementEmitter &emitter, Value begin, Value end,
+                   int64_t step, ValueRange initial, CarriedBody body) {
   std::optional<int64_t> first = getConstantIntValue(begin),
                          limit = getConstantIntValue(end);
   if (first && limit) {
@@ -156,21 +156,8 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
     if (*first + step >= *limit)
       return body(begin, initial);
   }
-  OpBuilder &builder = emitter.getBuilder();
-  auto loop = scf::ForOp::create(builder, emitter.getLoc(), begin, end,
-                                 emitter.index(step), initial);
-  OpBuilder::InsertionGuard guard(builder);
-  if (initial.empty())
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-  else
-    builder.setInsertionPointToEnd(loop.getBody());
-  FailureOr<Carried> next =
-      body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (failed(next))
-    return failure();
-  if (!initial.empty())
-    scf::YieldOp::create(builder, emitter.getLoc(), *next);
-  return Carried(loop.getResults());
+  return emitter.indexMath().loop(begin, end, emitter.index(step), initial,
+                                  body);
 }
 
 SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
@@ -189,42 +176,34 @@ SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
 
 /// Sums [begin, end) hierarchically in parts of `lengths` steps. If every part
 /// is whole, `lengths` divide each other and the steps.
-static FailureOr<Carried>
-addParts(ElementEmitter &emitter, Value begin, Value end, bool isWhole,
-         int64_t step, ArrayRef<int64_t> lengths, ValueRange sums,
-         ValueRange zeros,
-         llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+static Carried addParts(ElementEmitter &emitter, Value begin, Value end,
+                        bool isWhole, int64_t step, ArrayRef<int64_t> lengths,
+                        ValueRange sums, ValueRange zeros, CarriedBody body) {
   if (lengths.empty())
-    return carryLoop(emitter, begin, end, step, sums, body);
-  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
-  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+    return carry(emitter, begin, end, step, sums, body);
+  IndexMath index = emitter.indexMath();
   int64_t length = lengths.front();
-  return carryLoop(emitter, begin, end, length * step, sums,
-                   [&](Value from, ValueRange before) -> FailureOr<Carried> {
-                     auto sumOfPart = [&]() -> FailureOr<Carried> {
-                       if (length == 1)
-                         return body(from, zeros);
-                       Value to = index.add(from, length * step);
-                       if (!isWhole)
-                         to = index.min(to, end);
-                       return addParts(emitter, from, to, isWhole, step,
-                                       lengths.drop_front(), zeros, zeros,
-                                       body);
-                     };
-                     FailureOr<Carried> more = sumOfPart();
-                     if (failed(more))
-                       return failure();
-                     Carried total;
-                     for (auto [sum, added] : llvm::zip(before, *more))
-                       total.push_back(math.add(sum, added));
-                     return total;
-                   });
+  auto sumOfPart = [&](Value from) {
+    if (length == 1)
+      return body(from, zeros);
+    Value to = index.add(from, length * step);
+    if (!isWhole)
+      to = index.min(to, end);
+    return addParts(emitter, from, to, isWhole, step, lengths.drop_front(),
+                    zeros, zeros, body);
+  };
+  return carry(emitter, begin, end, length * step, sums,
+               [&](Value from, ValueRange before) {
+                 Carried total;
+                 for (auto [sum, added] : llvm::zip(before, sumOfPart(from)))
+                   total.push_back(emitter.math().add(sum, added));
+                 return total;
+               });
 }
 
-FailureOr<Carried>
-mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
-             ValueRange sums, ValueRange zeros, int64_t terms,
-             llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+Carried mpc::carrySum(ElementEmitter &emitter, Value begin, Value end,
+                      int64_t step, ValueRange sums, ValueRange zeros,
+                      int64_t terms, CarriedBody body) {
   std::optional<int64_t> first = getConstantIntValue(begin),
                          limit = getConstantIntValue(end);
   int64_t steps =
@@ -246,9 +225,50 @@ mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
                   body);
 }
 
+/// Runs `loop` with a body that carries its values on if `body` fails.
+static FailureOr<Carried>
+withFailures(FallibleBody body, llvm::function_ref<Carried(CarriedBody)> loop) {
+  bool hasFailed = false;
+  Carried result = loop([&](Value iv, ValueRange carried) {
+    FailureOr<Carried> next = body(iv, carried);
+    hasFailed |= failed(next);
+    return succeeded(next) ? *next : Carried(carried);
+  });
+  return hasFailed ? FailureOr<Carried>() : result;
+}
+
+FailureOr<Carried> mpc::carryLoop(ElementEmitter &emitter, Value begin,
+                                  Value end, int64_t step, ValueRange initial,
+                                  FallibleBody body) {
+  return withFailures(body, [&](CarriedBody safe) {
+    return carry(emitter, begin, end, step, initial, safe);
+  });
+}
+
+FailureOr<Carried> mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end,
+                                int64_t step, ValueRange sums, ValueRange zeros,
+                                int64_t terms, FallibleBody body) {
+  return withFailures(body, [&](CarriedBody safe) {
+    return carrySum(emitter, begin, end, step, sums, zeros, terms, safe);
+  });
+}
+
+Value mpc::isBefore(ValueMath &math, Value x, Value y, bool largest,
+                    bool isUnsigned, bool nanFirst) {
+  if (!isa<FloatType>(getElementTypeOrSelf(x.getType())))
+    return math.compare(
+        isUnsigned ? (largest ? CmpIPredicate::ugt : CmpIPredicate::ult)
+                   : (largest ? CmpIPredicate::sgt : CmpIPredicate::slt),
+        x, y);
+  // "Greater or unordered" also holds for a NaN on the other side: exclude
+  // that.
+  Value wins =
+      math.compare(largest ? CmpFPredicate::UGT : CmpFPredicate::ULT, x, y);
+  Value number = largest || nanFirst ? y : x;
+  return math.bitAnd(wins, math.compare(CmpFPredicate::ORD, number, number));
+}
+
 Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
-  if (covered == 0)
-    return {};
   OpBuilder &builder = emitter.getBuilder();
   SmallVector<bool> keep(lanes, true);
   std::fill_n(keep.begin(), covered, false);
@@ -261,8 +281,7 @@ Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
 Carried
 mpc::reduceLanes(ElementEmitter &emitter, ValueRange vectors,
                  llvm::function_ref<Carried(ValueRange, ValueRange)> join) {
-  OpBuilder &builder = emitter.getBuilder();
-  Location loc = emitter.getLoc();
+  MathExpansion math = emitter.math();
   Carried values(vectors);
   auto type = dyn_cast<VectorType>(values.front().getType());
   if (!type)
@@ -274,23 +293,19 @@ mpc::reduceLanes(ElementEmitter &emitter, ValueRange vectors,
         llvm::to_vector(llvm::seq<int64_t>(lanes / 2, lanes));
     Carried lower, upper;
     for (Value value : values) {
-      lower.push_back(
-          vector::ShuffleOp::create(builder, loc, value, value, low));
-      upper.push_back(
-          vector::ShuffleOp::create(builder, loc, value, value, high));
+      lower.push_back(math.shuffle(value, value, low));
+      upper.push_back(math.shuffle(value, value, high));
     }
     values = join(lower, upper);
   }
   for (Value &value : values)
-    value = vector::ExtractOp::create(builder, loc, value, 0);
+    value = vector::ExtractOp::create(emitter.getBuilder(), emitter.getLoc(),
+                                      value, 0);
   return values;
 }
 
-FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
-                                      LaneRange range,
-                                      ArrayRef<LaneSegment> segments) {
-  OpBuilder &builder = emitter.getBuilder();
-  Location loc = emitter.getLoc();
+Carried ReductionLoop::run(ValueRange indices, int64_t lanes, LaneRange range,
+                           ArrayRef<LaneSegment> segments) {
   int64_t last = static_cast<int64_t>(shape.size()) - 1;
   bool horizontal = llvm::is_contained(axes, last);
   SmallVector<Value> at(indices);
@@ -298,28 +313,22 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
   auto splat = [&](int64_t width) {
     Carried start;
     for (Value value : initial)
-      start.push_back(
-          width == 1 || isa<VectorType>(value.getType())
-              ? value
-              : Value(vector::BroadcastOp::create(
-                    builder, loc, lanesOf(value.getType(), width), value)));
+      start.push_back(emitter.math().splat(value, width));
     return start;
   };
   bool inParts = adds && emitter.getTarget().lanes > 1;
   Carried zeros;
-  auto loop =
-      [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
-          int64_t terms,
-          llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
-        Value from = emitter.index(begin), to = emitter.index(end);
-        return inParts
-                   ? sumLoop(emitter, from, to, step, sums, zeros, terms, inner)
-                   : carryLoop(emitter, from, to, step, sums, inner);
-      };
+  auto loop = [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
+                  int64_t terms, CarriedBody inner) {
+    Value from = emitter.index(begin), to = emitter.index(end);
+    return inParts
+               ? carrySum(emitter, from, to, step, sums, zeros, terms, inner)
+               : carry(emitter, from, to, step, sums, inner);
+  };
   // Loops over the axes except the last dimension, then `inner`, which adds
   // `terms` terms to each accumulator.
   auto nest = [&](auto &&self, size_t depth, ValueRange sums, int64_t terms,
-                  auto &&inner) -> FailureOr<Carried> {
+                  auto &&inner) -> Carried {
     if (depth == axes.size() || axes[depth] == last)
       return inner(sums);
     int64_t below = terms;
@@ -334,38 +343,34 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
   };
   if (!horizontal) {
     zeros = splat(lanes);
-    return nest(nest, 0, zeros, /*terms=*/1,
-                [&](ValueRange sums) -> FailureOr<Carried> {
-                  return body({at, lanes, range, {}}, sums);
-                });
+    return nest(nest, 0, zeros, /*terms=*/1, [&](ValueRange sums) {
+      return body({at, lanes, range, {}}, sums);
+    });
   }
 
   Carried total = llvm::to_vector<4>(initial);
   for (const LaneSegment &segment : segments) {
     int64_t width = segment.lanes, size = segment.range.size();
     int64_t whole = size / width * width;
-    auto walk = [&](ValueRange sums) -> FailureOr<Carried> {
-      FailureOr<Carried> result =
+    auto walk = [&](ValueRange sums) {
+      Carried result =
           loop(segment.range.begin, segment.range.begin + whole, width, sums,
                /*terms=*/1, [&](Value iv, ValueRange carried) {
                  at[last] = iv;
                  return body({at, width, segment.range, {}}, carried);
                });
-      if (failed(result) || whole == size)
+      if (whole == size)
         return result;
       // The remainder as one vector that ends with the segment.
       at[last] = emitter.index(segment.range.end - width);
       Value keep = keepMask(emitter, width, width - (size - whole));
-      return body({at, width, segment.range, keep}, *result);
+      return body({at, width, segment.range, keep}, result);
     };
     zeros = splat(width);
-    FailureOr<Carried> sums =
-        nest(nest, 0, zeros, llvm::divideCeil(size, width), walk);
-    if (failed(sums))
-      return failure();
+    Carried sums = nest(nest, 0, zeros, llvm::divideCeil(size, width), walk);
     if (initial.empty())
       continue;
-    Carried joined = reduceLanes(emitter, *sums, join);
+    Carried joined = reduceLanes(emitter, sums, join);
     total = segments.size() == 1 ? joined : join(total, joined);
   }
   return total;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "IndexMath.h"
 #include "MathSymbol.h"
 
 // Include after the symbols: functions find their operations by ADL.
@@ -36,6 +37,8 @@ Type ValueMath::withElement(Type type, Type element) {
 }
 
 Value ValueMath::constant(Type type, double value) {
+  if (!isa<FloatType>(getElementTypeOrSelf(type)))
+    return integer(type, static_cast<int64_t>(value));
   Attribute element = b.getFloatAttr(getElementTypeOrSelf(type), value);
   if (auto vector = dyn_cast<VectorType>(type))
     element = DenseElementsAttr::get(vector, element);
@@ -54,94 +57,92 @@ Value ValueMath::integer(Type type, int64_t value) {
   return arith::ConstantOp::create(b, loc, type, cast<TypedAttr>(element));
 }
 
-Value ValueMath::add(Value x, Value y) {
-  return arith::AddFOp::create(b, loc, x, y);
-}
-Value ValueMath::sub(Value x, Value y) {
-  return arith::SubFOp::create(b, loc, x, y);
-}
-Value ValueMath::mul(Value x, Value y) {
-  return arith::MulFOp::create(b, loc, x, y);
-}
-Value ValueMath::div(Value x, Value y) {
-  return arith::DivFOp::create(b, loc, x, y);
-}
-Value ValueMath::neg(Value x) { return arith::NegFOp::create(b, loc, x); }
-Value ValueMath::abs(Value x) { return math::AbsFOp::create(b, loc, x); }
-Value ValueMath::sqrt(Value x) { return math::SqrtOp::create(b, loc, x); }
-Value ValueMath::truncate(Value x) { return math::TruncOp::create(b, loc, x); }
-
-Value ValueMath::fma(Value x, Value y, Value z) {
-  return math::FmaOp::create(b, loc, x, y, z);
+Value ValueMath::maximum(Value x, Value y, bool isUnsigned) {
+  Type element = getElementTypeOrSelf(x.getType());
+  if (element.isInteger(1))
+    return bitOr(x, y);
+  return isUnsigned ? make<arith::MaxUIOp>(x, y)
+                    : ofKind<arith::MaximumFOp, arith::MaxSIOp>(x, y);
 }
 
-Value ValueMath::copySign(Value magnitude, Value sign) {
-  return math::CopySignOp::create(b, loc, magnitude, sign);
+Value ValueMath::minimum(Value x, Value y, bool isUnsigned) {
+  Type element = getElementTypeOrSelf(x.getType());
+  if (element.isInteger(1))
+    return bitAnd(x, y);
+  return isUnsigned ? make<arith::MinUIOp>(x, y)
+                    : ofKind<arith::MinimumFOp, arith::MinSIOp>(x, y);
 }
 
-Value ValueMath::compare(CmpFPredicate predicate, Value x, Value y) {
-  return arith::CmpFOp::create(b, loc, predicate, x, y);
-}
-Value ValueMath::compare(CmpIPredicate predicate, Value x, Value y) {
-  return arith::CmpIOp::create(b, loc, predicate, x, y);
-}
-Value ValueMath::select(Value condition, Value onTrue, Value onFalse) {
-  return arith::SelectOp::create(b, loc, condition, onTrue, onFalse);
-}
-
-Value ValueMath::addInt(Value x, Value y) {
-  return arith::AddIOp::create(b, loc, x, y);
-}
-Value ValueMath::subInt(Value x, Value y) {
-  return arith::SubIOp::create(b, loc, x, y);
-}
-Value ValueMath::mulInt(Value x, Value y) {
-  return arith::MulIOp::create(b, loc, x, y);
-}
-Value ValueMath::bitAnd(Value x, Value y) {
-  return arith::AndIOp::create(b, loc, x, y);
-}
-Value ValueMath::bitOr(Value x, Value y) {
-  return arith::OrIOp::create(b, loc, x, y);
-}
-Value ValueMath::bitXor(Value x, Value y) {
-  return arith::XOrIOp::create(b, loc, x, y);
+Value ValueMath::lowest(Type type, bool isUnsigned) {
+  if (isa<FloatType>(type))
+    return constant(type, -kInfinity);
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt value =
+      isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
+  return integer(type, value.getSExtValue());
 }
 
-Value ValueMath::shiftLeft(Value x, int64_t bits) {
-  return arith::ShLIOp::create(b, loc, x, integer(x.getType(), bits));
+Value ValueMath::highest(Type type, bool isUnsigned) {
+  if (isa<FloatType>(type))
+    return constant(type, kInfinity);
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt value =
+      isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
+  return integer(type, value.getSExtValue());
 }
-Value ValueMath::shiftRight(Value x, Value bits) {
-  return arith::ShRUIOp::create(b, loc, x, bits);
-}
-Value ValueMath::shiftRightSigned(Value x, int64_t bits) {
-  return arith::ShRSIOp::create(b, loc, x, integer(x.getType(), bits));
+
+Value ValueMath::any(Value condition) {
+  if (!isa<VectorType>(condition.getType()))
+    return condition;
+  return make<vector::ReductionOp>(vector::CombiningKind::OR, condition);
 }
 
 Value ValueMath::bits(Value x) {
   unsigned width = getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth();
-  return arith::BitcastOp::create(
-      b, loc, withElement(x.getType(), b.getIntegerType(width)), x);
-}
-Value ValueMath::fromBits(Value x, Type floatType) {
-  return arith::BitcastOp::create(
-      b, loc, withElement(x.getType(), getElementTypeOrSelf(floatType)), x);
+  return convert<arith::BitcastOp>(x, b.getIntegerType(width));
 }
 
-Value ValueMath::extendFloat(Value x, Type element) {
-  return arith::ExtFOp::create(b, loc, withElement(x.getType(), element), x);
+Value ValueMath::narrowDouble(Value x, Type element) {
+  if (!isDouble(x.getType()) || element.isF64())
+    return x;
+  return element.isF32() ? truncateFloat(x, element) : truncateToOdd(x);
 }
-Value ValueMath::truncateFloat(Value x, Type element) {
-  return arith::TruncFOp::create(b, loc, withElement(x.getType(), element), x);
+
+Value ValueMath::intrinsic(StringRef name, Type type, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr(name),
+                                       operands)
+      .getResult(0);
 }
-Value ValueMath::extendUnsigned(Value x, Type element) {
-  return arith::ExtUIOp::create(b, loc, withElement(x.getType(), element), x);
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+Value ValueMath::splat(Value value, int64_t lanes) {
+  if (lanes == 1 || isa<VectorType>(value.getType()))
+    return value;
+  return make<vector::BroadcastOp>(VectorType::get({lanes}, value.getType()),
+                                   value);
 }
-Value ValueMath::extendSigned(Value x, Type element) {
-  return arith::ExtSIOp::create(b, loc, withElement(x.getType(), element), x);
+
+Value ValueMath::countFrom(Value start, int64_t lanes) {
+  if (lanes == 1)
+    return start;
+  SmallVector<Attribute> steps;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    steps.push_back(b.getIntegerAttr(start.getType(), lane));
+  auto type = VectorType::get({lanes}, start.getType());
+  Value step =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, steps));
+  return add(splat(start, lanes), step);
 }
-Value ValueMath::truncateInt(Value x, Type element) {
-  return arith::TruncIOp::create(b, loc, withElement(x.getType(), element), x);
+
+Value ValueMath::reinterpret(Value vector, Type element) {
+  auto type = cast<VectorType>(vector.getType());
+  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+  return make<vector::BitCastOp>(
+      VectorType::get({bits / element.getIntOrFloatBitWidth()}, element),
+      vector);
 }
 
 SmallVector<Value> ValueMath::partsOf(Value x, int64_t lanes) {
@@ -150,8 +151,8 @@ SmallVector<Value> ValueMath::partsOf(Value x, int64_t lanes) {
     return {x};
   SmallVector<Value> parts;
   for (int64_t first = 0; first < count; first += lanes)
-    parts.push_back(vector::ShuffleOp::create(
-        b, loc, x, x, llvm::to_vector(llvm::seq(first, first + lanes))));
+    parts.push_back(
+        shuffle(x, x, llvm::to_vector(llvm::seq(first, first + lanes))));
   return parts;
 }
 
@@ -161,8 +162,7 @@ Value ValueMath::joined(SmallVector<Value> parts) {
     auto order = llvm::to_vector(llvm::seq<int64_t>(0, 2 * lanes));
     SmallVector<Value> wider;
     for (size_t i = 0; i + 1 < parts.size(); i += 2)
-      wider.push_back(
-          vector::ShuffleOp::create(b, loc, parts[i], parts[i + 1], order));
+      wider.push_back(shuffle(parts[i], parts[i + 1], order));
     parts = std::move(wider);
   }
   return parts.front();
@@ -179,10 +179,9 @@ Value ValueMath::truncateToOdd(Value x) {
   // Round to odd: an inexact result with an even last bit moves to its odd
   // neighbor towards x.
   Value inexact = compare(CmpFPredicate::ONE, widened, x);
-  Value even = compare(CmpIPredicate::eq, bitAnd(pattern, 1),
-                       integer(pattern.getType(), 0));
+  Value even = compare(CmpIPredicate::eq, bitAnd(pattern, 1), 0);
   Value below = compare(CmpFPredicate::OLT, abs(widened), abs(x));
-  Value odd = select(below, addInt(pattern, 1), addInt(pattern, -1));
+  Value odd = select(below, add(pattern, 1), add(pattern, -1));
   Value moved = select(bitAnd(inexact, even), odd, pattern);
   return fromBits(moved, nearest.getType());
 }
@@ -190,7 +189,7 @@ Value ValueMath::truncateToOdd(Value x) {
 Value ValueMath::roundToBf16(Value x) {
   Value pattern = bits(x);
   Value last = bitAnd(shiftRight(pattern, 16), 1);
-  Value rounded = addInt(addInt(pattern, 0x7fff), last);
+  Value rounded = add(add(pattern, 0x7fff), last);
   Value isNan = compare(CmpFPredicate::UNO, x, x);
   // A quiet NaN whose payload survives in the upper half.
   rounded = select(isNan, bitOr(pattern, 0x400000), rounded);
@@ -216,9 +215,7 @@ Value ValueMath::widenBf16(Value pattern, bool permutes) {
     SmallVector<int64_t> order;
     for (int64_t lane = first; lane < first + kFullLanes; ++lane)
       order.append({count, lane});
-    Value words = vector::ShuffleOp::create(b, loc, pattern, zeros, order);
-    parts.push_back(vector::BitCastOp::create(
-        b, loc, VectorType::get({kFullLanes}, f32), words));
+    parts.push_back(reinterpret(shuffle(pattern, zeros, order), f32));
   }
   return joined(parts);
 }
@@ -235,45 +232,37 @@ ValueMath::Bf16 ValueMath::roundToBf16ByUnit(Value x, bool permutes) {
     Value rounded = roundToBf16(x);
     return {rounded, patternOf(rounded)};
   }
-  auto call = [&](StringRef name, Type result, ValueRange operands) {
-    return LLVM::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name),
-                                         operands)
-        .getResult(0);
-  };
   SmallVector<Value> parts = partsOf(x, kFullLanes), rounded;
   Value anySubnormal, kind = integer(b.getI32Type(), kSubnormal);
   for (Value part : parts) {
     Value isSubnormal =
-        call("llvm.x86.avx512.fpclass.ps.512",
-             VectorType::get({kFullLanes}, b.getI1Type()), {part, kind});
+        intrinsic("llvm.x86.avx512.fpclass.ps.512",
+                  VectorType::get({kFullLanes}, b.getI1Type()), {part, kind});
     anySubnormal =
         anySubnormal ? bitOr(anySubnormal, isSubnormal) : isSubnormal;
   }
   // Two vectors are rounded into one at the price of one.
   if (parts.size() == 1)
-    rounded.push_back(call("llvm.x86.avx512bf16.cvtneps2bf16.512",
-                           VectorType::get({kFullLanes}, b.getBF16Type()),
-                           parts.front()));
+    rounded.push_back(intrinsic("llvm.x86.avx512bf16.cvtneps2bf16.512",
+                                VectorType::get({kFullLanes}, b.getBF16Type()),
+                                parts.front()));
   for (size_t i = 0; i + 1 < parts.size(); i += 2)
-    rounded.push_back(call("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
-                           VectorType::get({2 * kFullLanes}, b.getBF16Type()),
-                           {parts[i + 1], parts[i]}));
-  Value isSlow = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
-                                             anySubnormal);
+    rounded.push_back(
+        intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512",
+                  VectorType::get({2 * kFullLanes}, b.getBF16Type()),
+                  {parts[i + 1], parts[i]}));
   Type patternType = withElement(type, b.getI16Type());
-  auto choice = scf::IfOp::create(b, loc, TypeRange{type, patternType}, isSlow,
-                                  /*addThenBlock=*/true,
-                                  /*addElseBlock=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  Value slow = roundToBf16(x);
-  scf::YieldOp::create(b, loc, ValueRange{slow, patternOf(slow)});
-  b.setInsertionPointToStart(choice.elseBlock());
-  Value pattern =
-      arith::BitcastOp::create(b, loc, patternType, joined(rounded));
-  scf::YieldOp::create(b, loc,
-                       ValueRange{widenBf16(pattern, permutes), pattern});
-  return {choice.getResult(0), choice.getResult(1)};
+  Carried both = IndexMath{b, loc}.choose(
+      any(anySubnormal), TypeRange{type, patternType},
+      [&] {
+        Value slow = roundToBf16(x);
+        return Carried{slow, patternOf(slow)};
+      },
+      [&] {
+        Value pattern = bits(joined(rounded));
+        return Carried{widenBf16(pattern, permutes), pattern};
+      });
+  return {both[0], both[1]};
 }
 
 Value ValueMath::roundToF16(Value x) {
@@ -302,11 +291,8 @@ Value MathExpansion::scalef(Value x, Value n) {
   for (auto [source, power] :
        llvm::zip_equal(partsOf(x, lanes), partsOf(n, lanes)))
     scaled.push_back(
-        LLVM::CallIntrinsicOp::create(
-            b, loc, VectorType::get({lanes}, type.getElementType()),
-            b.getStringAttr(name),
-            ValueRange{source, power, source, everyLane, currentRounding})
-            .getResult(0));
+        intrinsic(name, VectorType::get({lanes}, type.getElementType()),
+                  {source, power, source, everyLane, currentRounding}));
   return joined(scaled);
 }
 
@@ -371,22 +357,19 @@ Value MathExpansion::fmod(Value x, Value y) {
   Value subnormal = compare(CmpFPredicate::OLT, divisor, 0x1p-1022);
   Value normal = select(subnormal, mul(divisor, 0x1p54), divisor);
   Value exponent = shiftRight(bits(normal), 52);
-  exponent = select(subnormal, addInt(exponent, -54), exponent);
+  exponent = select(subnormal, add(exponent, -54), exponent);
 
   // Each round subtracts multiples of divisor * 2^k, at most 2^41 of them: the
   // quotient and the remainder are exact.
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{type}, ValueRange{start},
       [&](OpBuilder &, Location, ValueRange state) {
-        Value more = compare(CmpFPredicate::OGE, state[0], divisor);
-        if (isa<VectorType>(type))
-          more = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
-                                             more);
+        Value more = any(compare(CmpFPredicate::OGE, state[0], divisor));
         scf::ConditionOp::create(b, loc, more, state);
       },
       [&](OpBuilder &, Location, ValueRange state) {
         Value rest = state[0];
-        Value k = addInt(subInt(shiftRight(bits(rest), 52), exponent), -40);
+        Value k = add(sub(shiftRight(bits(rest), 52), exponent), -40);
         Value none = integer(k.getType(), 0);
         k = select(compare(CmpIPredicate::sgt, k, none), k, none);
         Value half = shiftRight(k, 1);
@@ -394,7 +377,7 @@ Value MathExpansion::fmod(Value x, Value y) {
           Symbol<unsigned long long> word(*this, n);
           return detail::powerOfTwo<Symbol<double>>(word).value;
         };
-        Value step = mul(mul(divisor, power(half)), power(subInt(k, half)));
+        Value step = mul(mul(divisor, power(half)), power(sub(k, half)));
         Value quotient = truncate(div(rest, step));
         Value next = fma(neg(quotient), step, rest);
         // The division may have rounded up to the next integer.

@@ -15,8 +15,8 @@
 #include "ElementTarget.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace mpc {
 
@@ -31,14 +31,25 @@ public:
   mlir::OpBuilder &getBuilder() { return b; }
   mlir::Location getLoc() const { return loc; }
 
-  /// A float (integer) constant of `type`, a scalar or vector type.
+  /// A constant of `type`, a scalar or vector type. `integer` takes all 64-bit
+  /// integers.
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value integer(mlir::Type type, int64_t value);
 
-  mlir::Value add(mlir::Value x, mlir::Value y);
-  mlir::Value sub(mlir::Value x, mlir::Value y);
-  mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value div(mlir::Value x, mlir::Value y);
+  // Floats or integers.
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return ofKind<mlir::arith::AddFOp, mlir::arith::AddIOp>(x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return ofKind<mlir::arith::SubFOp, mlir::arith::SubIOp>(x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return ofKind<mlir::arith::MulFOp, mlir::arith::MulIOp>(x, y);
+  }
+  mlir::Value div(mlir::Value x, mlir::Value y, bool isUnsigned = false) {
+    return isUnsigned ? make<mlir::arith::DivUIOp>(x, y)
+                      : ofKind<mlir::arith::DivFOp, mlir::arith::DivSIOp>(x, y);
+  }
   mlir::Value add(mlir::Value x, double y) {
     return add(x, constant(x.getType(), y));
   }
@@ -48,41 +59,62 @@ public:
   mlir::Value mul(mlir::Value x, double y) {
     return mul(x, constant(x.getType(), y));
   }
-  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
+  /// The larger (smaller) one; NaN if one of the floats is NaN.
+  mlir::Value maximum(mlir::Value x, mlir::Value y, bool isUnsigned = false);
+  mlir::Value minimum(mlir::Value x, mlir::Value y, bool isUnsigned = false);
+  /// The number of `type` that every element is at least as large (small) as.
+  mlir::Value lowest(mlir::Type type, bool isUnsigned);
+  mlir::Value highest(mlir::Type type, bool isUnsigned);
+
+  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z) {
+    return make<mlir::math::FmaOp>(x, y, z);
+  }
   mlir::Value fma(mlir::Value x, double y, mlir::Value z) {
     return fma(x, constant(x.getType(), y), z);
   }
-  mlir::Value neg(mlir::Value x);
-  mlir::Value abs(mlir::Value x);
-  mlir::Value sqrt(mlir::Value x);
-  mlir::Value truncate(mlir::Value x);
-  mlir::Value copySign(mlir::Value magnitude, mlir::Value sign);
+  mlir::Value neg(mlir::Value x) { return make<mlir::arith::NegFOp>(x); }
+  mlir::Value abs(mlir::Value x) { return make<mlir::math::AbsFOp>(x); }
+  mlir::Value sqrt(mlir::Value x) { return make<mlir::math::SqrtOp>(x); }
+  mlir::Value truncate(mlir::Value x) { return make<mlir::math::TruncOp>(x); }
+  mlir::Value copySign(mlir::Value magnitude, mlir::Value sign) {
+    return make<mlir::math::CopySignOp>(magnitude, sign);
+  }
 
   mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value x,
-                      mlir::Value y);
+                      mlir::Value y) {
+    return make<mlir::arith::CmpFOp>(predicate, x, y);
+  }
   mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value x,
                       double y) {
     return compare(predicate, x, constant(x.getType(), y));
   }
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x,
-                      mlir::Value y);
+                      mlir::Value y) {
+    return make<mlir::arith::CmpIOp>(predicate, x, y);
+  }
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x,
+                      int64_t y) {
+    return compare(predicate, x, integer(x.getType(), y));
+  }
   mlir::Value select(mlir::Value condition, mlir::Value onTrue,
-                     mlir::Value onFalse);
+                     mlir::Value onFalse) {
+    return make<mlir::arith::SelectOp>(condition, onTrue, onFalse);
+  }
   mlir::Value select(mlir::Value condition, double onTrue,
                      mlir::Value onFalse) {
     return select(condition, constant(onFalse.getType(), onTrue), onFalse);
   }
 
   // Integers.
-  mlir::Value addInt(mlir::Value x, mlir::Value y);
-  mlir::Value subInt(mlir::Value x, mlir::Value y);
-  mlir::Value mulInt(mlir::Value x, mlir::Value y);
-  mlir::Value addInt(mlir::Value x, int64_t y) {
-    return addInt(x, integer(x.getType(), y));
+  mlir::Value bitAnd(mlir::Value x, mlir::Value y) {
+    return make<mlir::arith::AndIOp>(x, y);
   }
-  mlir::Value bitAnd(mlir::Value x, mlir::Value y);
-  mlir::Value bitOr(mlir::Value x, mlir::Value y);
-  mlir::Value bitXor(mlir::Value x, mlir::Value y);
+  mlir::Value bitOr(mlir::Value x, mlir::Value y) {
+    return make<mlir::arith::OrIOp>(x, y);
+  }
+  mlir::Value bitXor(mlir::Value x, mlir::Value y) {
+    return make<mlir::arith::XOrIOp>(x, y);
+  }
   mlir::Value bitAnd(mlir::Value x, int64_t y) {
     return bitAnd(x, integer(x.getType(), y));
   }
@@ -92,28 +124,80 @@ public:
   mlir::Value bitXor(mlir::Value x, int64_t y) {
     return bitXor(x, integer(x.getType(), y));
   }
-  mlir::Value shiftLeft(mlir::Value x, int64_t bits);
-  mlir::Value shiftRight(mlir::Value x, mlir::Value bits);
+  mlir::Value shiftLeft(mlir::Value x, int64_t bits) {
+    return make<mlir::arith::ShLIOp>(x, integer(x.getType(), bits));
+  }
+  mlir::Value shiftRight(mlir::Value x, mlir::Value bits) {
+    return make<mlir::arith::ShRUIOp>(x, bits);
+  }
   mlir::Value shiftRight(mlir::Value x, int64_t bits) {
     return shiftRight(x, integer(x.getType(), bits));
   }
-  mlir::Value shiftRightSigned(mlir::Value x, int64_t bits);
+  mlir::Value shiftRightSigned(mlir::Value x, int64_t bits) {
+    return make<mlir::arith::ShRSIOp>(x, integer(x.getType(), bits));
+  }
+  /// Whether `condition` holds in any lane.
+  mlir::Value any(mlir::Value condition);
 
   /// The integer of the float's width that has the same bits, and back.
   mlir::Value bits(mlir::Value x);
-  mlir::Value fromBits(mlir::Value x, mlir::Type floatType);
+  mlir::Value fromBits(mlir::Value x, mlir::Type floatType) {
+    return convert<mlir::arith::BitcastOp>(
+        x, mlir::getElementTypeOrSelf(floatType));
+  }
 
+  // Lanes.
+  /// Broadcasts a scalar to `lanes`; vectors, and scalars for one lane, as they
+  /// are.
+  mlir::Value splat(mlir::Value value, int64_t lanes);
+  /// `start`, `start` + 1, ... in `lanes` lanes; a scalar for one lane.
+  mlir::Value countFrom(mlir::Value start, int64_t lanes);
+  mlir::Value shuffle(mlir::Value x, mlir::Value y,
+                      llvm::ArrayRef<int64_t> order) {
+    return make<mlir::vector::ShuffleOp>(x, y, order);
+  }
+  /// The bits of a vector as one of `element`, with as many lanes as fit.
+  mlir::Value reinterpret(mlir::Value vector, mlir::Type element);
   /// Splits a vector into parts of `lanes`, which divides its length by a power
   /// of two, and concatenates such parts.
   llvm::SmallVector<mlir::Value> partsOf(mlir::Value x, int64_t lanes);
   mlir::Value joined(llvm::SmallVector<mlir::Value> parts);
 
-  /// Conversions to another element width.
-  mlir::Value extendFloat(mlir::Value x, mlir::Type element);
-  mlir::Value truncateFloat(mlir::Value x, mlir::Type element);
-  mlir::Value extendUnsigned(mlir::Value x, mlir::Type element);
-  mlir::Value extendSigned(mlir::Value x, mlir::Type element);
-  mlir::Value truncateInt(mlir::Value x, mlir::Type element);
+  /// Conversions to another element type.
+  mlir::Value extendFloat(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::ExtFOp>(x, element);
+  }
+  mlir::Value truncateFloat(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::TruncFOp>(x, element);
+  }
+  mlir::Value extendUnsigned(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::ExtUIOp>(x, element);
+  }
+  mlir::Value extendSigned(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::ExtSIOp>(x, element);
+  }
+  mlir::Value extendInt(mlir::Value x, mlir::Type element, bool isUnsigned) {
+    return isUnsigned ? extendUnsigned(x, element) : extendSigned(x, element);
+  }
+  mlir::Value truncateInt(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::TruncIOp>(x, element);
+  }
+  mlir::Value toFloat(mlir::Value x, mlir::Type element,
+                      bool isUnsigned = false) {
+    return isUnsigned ? convert<mlir::arith::UIToFPOp>(x, element)
+                      : convert<mlir::arith::SIToFPOp>(x, element);
+  }
+  /// Between an index and an integer.
+  mlir::Value castIndex(mlir::Value x, mlir::Type type) {
+    return make<mlir::arith::IndexCastOp>(type, x);
+  }
+  /// An f64 accumulator as f32, or to be rounded to the narrower type
+  /// `element`; others as they are.
+  mlir::Value narrowDouble(mlir::Value x, mlir::Type element);
+
+  /// Calls an LLVM intrinsic.
+  mlir::Value intrinsic(llvm::StringRef name, mlir::Type type,
+                        mlir::ValueRange operands);
 
   /// f64 to f32, rounded to odd, so that a second rounding to at most 22 bits
   /// equals rounding the f64 value directly.
@@ -141,9 +225,30 @@ public:
   }
 
 protected:
+  template <typename Op, typename... Arguments>
+  mlir::Value make(Arguments... arguments) {
+    return Op::create(b, loc, arguments...);
+  }
+  template <typename OfFloats, typename OfIntegers>
+  mlir::Value ofKind(mlir::Value x, mlir::Value y) {
+    bool isFloat =
+        mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(x.getType()));
+    return isFloat ? make<OfFloats>(x, y) : make<OfIntegers>(x, y);
+  }
+  template <typename Op>
+  mlir::Value convert(mlir::Value x, mlir::Type element) {
+    return make<Op>(withElement(x.getType(), element), x);
+  }
+
   mlir::OpBuilder &b;
   mlir::Location loc;
 };
+
+/// Decodes codes (i8) of 8-bit floats to f32 (Support/Float8.h).
+mlir::Value decodeFloat8(ValueMath &math, mlir::Value code,
+                         bool mayBeNaN = true);
+/// Encodes f32 numbers.
+mlir::Value encodeFloat8(ValueMath &math, mlir::Value x);
 
 /// The functions. Arguments are f32 or f64, scalar or vector.
 class MathExpansion : public ValueMath {

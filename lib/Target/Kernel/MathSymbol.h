@@ -16,7 +16,6 @@
 #include "../Math/Short.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -99,9 +98,9 @@ Symbol<To> join(Symbol<T> x, Symbol<T> y, Build build) {
                Symbol<T>::isFloat                                              \
                    ? m.compare(mlir::arith::CmpFPredicate::ofFloats, x, y)     \
                    : m.compare(mlir::arith::CmpIPredicate::ofWords, x, y))
-MPC_OPERATOR(+, T, Symbol<T>::isFloat ? m.add(x, y) : m.addInt(x, y))
-MPC_OPERATOR(-, T, Symbol<T>::isFloat ? m.sub(x, y) : m.subInt(x, y))
-MPC_OPERATOR(*, T, Symbol<T>::isFloat ? m.mul(x, y) : m.mulInt(x, y))
+MPC_OPERATOR(+, T, m.add(x, y))
+MPC_OPERATOR(-, T, m.sub(x, y))
+MPC_OPERATOR(*, T, m.mul(x, y))
 MPC_OPERATOR(/, T, m.div(x, y))
 MPC_OPERATOR(&, T, m.bitAnd(x, y))
 MPC_OPERATOR(|, T, m.bitOr(x, y))
@@ -144,8 +143,7 @@ MPC_FUNCTION_1(sqrt, T, sqrt(x.value))
 MPC_FUNCTION_1(trunc, T, truncate(x.value))
 MPC_FUNCTION_1(bitsOf, typename detail::FloatFormat<T>::Word, bits(x.value))
 MPC_FUNCTION_1(isNegative, bool,
-               compare(mlir::arith::CmpIPredicate::slt, x.value,
-                       x.math->integer(x.value.getType(), 0)))
+               compare(mlir::arith::CmpIPredicate::slt, x.value, 0))
 #undef MPC_FUNCTION_1
 
 /// Reinterprets a word as the float of its size.
@@ -158,10 +156,8 @@ template <typename T> Symbol<FloatLike<T>> floatOf(Symbol<T> x) {
                        x.value, Symbol<FloatLike<T>>::elementType(*x.math))};
 }
 template <typename T> Symbol<FloatLike<T>> signedToFloat(Symbol<T> x) {
-  mlir::Type type = ValueMath::withElement(
-      x.value.getType(), Symbol<FloatLike<T>>::elementType(*x.math));
-  return {*x.math, mlir::arith::SIToFPOp::create(
-                       x.math->getBuilder(), x.math->getLoc(), type, x.value)};
+  return {*x.math,
+          x.math->toFloat(x.value, Symbol<FloatLike<T>>::elementType(*x.math))};
 }
 template <typename T> Symbol<T> shiftSigned(Symbol<T> x, int bits) {
   return {*x.math, x.math->shiftRightSigned(x.value, bits)};
@@ -193,10 +189,7 @@ template <typename F, typename G>
 auto chooseRarely(Symbol<bool> condition, F onTrue, G onFalse) {
   MathExpansion &m = *condition.math;
   mlir::OpBuilder &b = m.getBuilder();
-  mlir::Value any = condition.value;
-  if (mlir::isa<mlir::VectorType>(any.getType()))
-    any = mlir::vector::ReductionOp::create(
-        b, m.getLoc(), mlir::vector::CombiningKind::OR, any);
+  mlir::Value any = m.any(condition.value);
   auto angle = onFalse();
   auto choice = mlir::scf::IfOp::create(
       b, m.getLoc(), any,

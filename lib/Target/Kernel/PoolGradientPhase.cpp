@@ -13,13 +13,10 @@
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 #include <limits>
 
 using namespace mlir;
 using namespace mpc;
-using arith::CmpFPredicate;
 
 namespace {
 /// Input rows per item: few of the overlapping windows also overlap rows of
@@ -30,14 +27,12 @@ class MaxPoolGradientPhase : public Phase {
 public:
   MaxPoolGradientPhase(LoopContext &context, ArrayRef<Root> roots,
                        MaxPoolGradientOp op, int64_t lanes)
-      : context(context), emitter(context.emitter),
-        math(context.builder, context.loc), index{context.builder, context.loc},
-        roots(roots), op(op), pool(op, op.getWindow()),
+      : Phase(context, roots), op(op), pool(op, op.getWindow()),
         in(shapeOf(op.getInput())), out(shapeOf(op.getGradient())),
         lanes(lanes), blocks(llvm::divideCeil(in[1], kLines)) {
     bool fitsByte =
         pool.window[0] * pool.window[1] <= std::numeric_limits<int8_t>::max();
-    placeType = context.builder.getIntegerType(fitsByte ? 8 : 32);
+    placeType = builder.getIntegerType(fitsByte ? 8 : 32);
   }
 
   PhaseCost cost() override {
@@ -46,21 +41,20 @@ public:
     return {in[0] * blocks, 2 * elements};
   }
 
-  LogicalResult emit(Value item) override;
+  void emit(Value item) override;
 
 private:
   /// Emits `body` for every vector of channels.
   void forChannels(llvm::function_ref<void(Value)> body) {
     index.loop(index.constant(0), index.constant(in[3]), lanes, body);
   }
-  FailureOr<Value> largestPlace(ArrayRef<Value> output);
-  FailureOr<Value> gradientAt(ValueRange indices, Value mask);
+  Value largestPlace(ArrayRef<Value> output);
+  Value gradientAt(ValueRange indices, Value mask);
+  /// The position in a window, in all lanes.
+  Value spread(Value place, Type element) {
+    return math.splat(math.castIndex(place, element), lanes);
+  }
 
-  LoopContext &context;
-  ElementEmitter &emitter;
-  ValueMath math;
-  IndexMath index;
-  SmallVector<Root> roots;
   MaxPoolGradientOp op;
   WindowShape pool;
   ArrayRef<int64_t> in, out;
@@ -73,57 +67,39 @@ private:
 
 /// Returns the argmax position in the window of `output`: the first among
 /// equals, and the first NaN before all numbers.
-FailureOr<Value> MaxPoolGradientPhase::largestPlace(ArrayRef<Value> output) {
+Value MaxPoolGradientPhase::largestPlace(ArrayRef<Value> output) {
   SmallVector<WindowDimension> window = pool.at(index, output, in, out);
   Type element = carriedType(getElementTypeOrSelf(op.getInput().getType()));
-  Type wide = lanesOf(element, lanes);
   // As wide as the elements, so that one mask serves both.
-  Type flags = ValueMath::withElement(
-      wide, context.builder.getIntegerType(element.getIntOrFloatBitWidth()));
-  auto spread = [&](Value place) -> Value {
-    Value number = arith::IndexCastOp::create(
-        context.builder, context.loc, getElementTypeOrSelf(flags), place);
-    return vector::BroadcastOp::create(context.builder, context.loc, flags,
-                                       number);
-  };
+  Type flag = builder.getIntegerType(element.getIntOrFloatBitWidth());
   auto placeOf = [&](Value h, Value w) {
     return index.add(index.mul(h, pool.window[1]), w);
   };
-  Value first = spread(placeOf(window[0].begin, window[1].begin));
-  Value least = math.constant(wide, -std::numeric_limits<double>::infinity());
+  Value first = spread(placeOf(window[0].begin, window[1].begin), flag);
+  Value least = math.constant(lanesOf(element, lanes), -kInfinity);
   SmallVector<Value> from(output);
-  FailureOr<Carried> best = carryLoop(
-      emitter, window[0].begin, window[0].end, 1, {least, first},
-      [&](Value h, ValueRange lines) {
-        from[1] = index.add(window[0].start, h);
-        return carryLoop(
-            emitter, window[1].begin, window[1].end, 1, lines,
-            [&](Value w, ValueRange best) -> FailureOr<Carried> {
-              from[2] = index.add(window[1].start, w);
-              FailureOr<Value> value = emitter.emit(op.getInput(), from, lanes);
-              if (failed(value))
-                return failure();
-              Value wins = math.bitAnd(
-                  math.compare(CmpFPredicate::UGT, *value, best[0]),
-                  math.compare(CmpFPredicate::ORD, best[0], best[0]));
-              return Carried{math.select(wins, *value, best[0]),
-                             math.select(wins, spread(placeOf(h, w)), best[1])};
-            });
+  Value h, w;
+  Carried best = overWindow(
+      emitter, window, {least, first},
+      [&](size_t dim, Value k, Value position) {
+        (dim ? w : h) = k;
+        from[1 + dim] = position;
+      },
+      [&](ValueRange best) {
+        Value value = emitter.value(op.getInput(), from, lanes);
+        Value wins = isBefore(math, value, best[0], /*largest=*/true,
+                              /*isUnsigned=*/false, /*nanFirst=*/true);
+        return Carried{math.select(wins, value, best[0]),
+                       math.select(wins, spread(placeOf(h, w), flag), best[1])};
       });
-  if (failed(best))
-    return failure();
-  return Value(arith::TruncIOp::create(context.builder, context.loc,
-                                       ValueMath::withElement(wide, placeType),
-                                       (*best)[1]));
+  return math.truncateInt(best[1], placeType);
 }
 
 /// Returns the sum of the contributions of the windows that contain an element.
-FailureOr<Value> MaxPoolGradientPhase::gradientAt(ValueRange indices,
-                                                  Value mask) {
-  OpBuilder &b = context.builder;
+Value MaxPoolGradientPhase::gradientAt(ValueRange indices, Value mask) {
   Type elementType = getElementTypeOrSelf(op.getGradient().getType());
   Type type = lanesOf(carriedType(elementType), lanes);
-  auto flags = cast<VectorType>(ValueMath::withElement(type, placeType));
+  auto flags = VectorType::get({lanes}, placeType);
   SmallVector<HoldingWindows> holding;
   for (size_t dim = 0; dim < 2; ++dim)
     holding.push_back(windowsAround(index, pool, dim, indices[1 + dim],
@@ -134,37 +110,29 @@ FailureOr<Value> MaxPoolGradientPhase::gradientAt(ValueRange indices,
                      index.mul(output, pool.strides[dim]));
   };
   SmallVector<Value> at(indices);
-  FailureOr<Carried> sum = carryLoop(
-      emitter, holding[0].begin, holding[0].end, 1, {math.constant(type, 0)},
+  Carried sum = carry(
+      emitter, holding[0].begin, holding[0].end, 1, math.constant(type, 0),
       [&](Value h, ValueRange lines) {
         at[1] = h;
-        return carryLoop(
+        return carry(
             emitter, holding[1].begin, holding[1].end, 1, lines,
-            [&](Value w, ValueRange sums) -> FailureOr<Carried> {
+            [&](Value w, ValueRange sums) {
               at[2] = w;
               Value own = index.add(index.mul(placeIn(0, h), pool.window[1]),
                                     placeIn(1, w));
-              own = arith::IndexCastOp::create(b, context.loc, placeType, own);
-              own = vector::BroadcastOp::create(b, context.loc, flags, own);
-              Value place = vector::LoadOp::create(
-                  b, context.loc, flags, places,
-                  ValueRange{index.sub(h, firstLine), w, indices[3]});
+              own = spread(own, placeType);
+              Value place = index.load(
+                  places, {index.sub(h, firstLine), w, indices[3]}, flags);
               Value chosen = math.compare(arith::CmpIPredicate::eq, place, own);
-              FailureOr<Value> given =
-                  emitter.emit(op.getGradient(), at, lanes, mask);
-              if (failed(given))
-                return failure();
-              return Carried{
-                  math.add(sums[0], math.select(chosen, *given,
-                                                math.constant(type, 0)))};
+              Value given = emitter.value(op.getGradient(), at, lanes, mask);
+              return Carried{math.add(
+                  sums[0], math.select(chosen, given, math.constant(type, 0)))};
             });
       });
-  if (failed(sum))
-    return failure();
-  return emitter.round(sum->front(), elementType);
+  return emitter.round(sum[0], elementType);
 }
 
-LogicalResult MaxPoolGradientPhase::emit(Value item) {
+void MaxPoolGradientPhase::emit(Value item) {
   Value image = index.div(item, blocks);
   Value begin = index.mul(index.rem(item, blocks), kLines);
   Value end = index.min(index.add(begin, kLines), in[1]);
@@ -176,18 +144,11 @@ LogicalResult MaxPoolGradientPhase::emit(Value item) {
   int64_t most = (kLines - 1 + pool.window[0] - 1) / pool.strides[0] + 1;
   places = context.allocate({most, out[2], in[3]}, placeType);
 
-  LogicalResult result = success();
   index.loop(firstLine, limit, 1, [&](Value h) {
     index.loop(index.constant(0), index.constant(out[2]), 1, [&](Value w) {
       forChannels([&](Value channel) {
-        FailureOr<Value> place = largestPlace({image, h, w, channel});
-        if (failed(place)) {
-          result = failure();
-          return;
-        }
-        vector::StoreOp::create(
-            context.builder, context.loc, *place, places,
-            ValueRange{index.sub(h, firstLine), w, channel});
+        index.store(largestPlace({image, h, w, channel}), places,
+                    {index.sub(h, firstLine), w, channel});
       });
     });
   });
@@ -199,56 +160,37 @@ LogicalResult MaxPoolGradientPhase::emit(Value item) {
     index.loop(index.constant(0), index.constant(in[2]), 1, [&](Value w) {
       forChannels([&](Value channel) {
         SmallVector<Value> at = {image, h, w, channel};
-        Carried values;
-        for (const Root &root : roots) {
-          FailureOr<Value> value = emitter.emit(root.tensor, at, lanes);
-          if (failed(value)) {
-            result = failure();
-            return;
-          }
-          values.push_back(*value);
-        }
-        for (auto [root, value] : llvm::zip(roots, values))
-          emitter.store(value, root.memref, at, lanes);
+        writeRoots(computeRoots(at, lanes, {0, in[3]}), at, lanes);
       });
     });
   });
   emitter.unbind(op.getResult());
-  return result;
 }
 
 /// Returns the max_pool gradient in which the roots are elementwise; null if
 /// there is none or more than one.
 static MaxPoolGradientOp findGradient(const ElementEmitter &emitter,
                                       ArrayRef<Root> roots) {
-  llvm::DenseSet<Value> visited;
-  SmallVector<Value> work;
-  for (const Root &root : roots)
-    work.push_back(root.tensor);
   MaxPoolGradientOp found;
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || emitter.isBound(value) || !visited.insert(value).second)
-      continue;
-    if (auto gradient = dyn_cast<MaxPoolGradientOp>(op)) {
-      if (found || shapeOf(value) != shapeOf(roots.front().tensor))
-        return {};
-      found = gradient;
-      continue;
-    }
-    if (!isa<ElementwiseOpInterface, ConstantOp>(op))
-      return {};
-    llvm::append_range(work, op->getOperands());
-  }
-  return found;
+  bool fits = visitDefinitions(emitter, roots, [&](Operation *op) {
+    auto gradient = dyn_cast<MaxPoolGradientOp>(op);
+    if (!gradient)
+      return isa<ElementwiseOpInterface, ConstantOp>(op)
+                 ? WalkResult::advance()
+                 : WalkResult::interrupt();
+    if (found || shapeOf(gradient.getResult()) != shapeOf(roots.front().tensor))
+      return WalkResult::interrupt();
+    found = gradient;
+    return WalkResult::skip();
+  });
+  return fits ? found : MaxPoolGradientOp();
 }
 
 std::unique_ptr<Phase> mpc::makeMaxPoolGradientPhase(LoopContext &context,
                                                      ArrayRef<Root> roots) {
   ElementEmitter &emitter = context.emitter;
   MaxPoolGradientOp op = findGradient(emitter, roots);
-  const ElementTarget &target = context.target;
+  const ElementTarget &target = emitter.getTarget();
   if (!op || target.lanes == 1 || !target.privateScratch)
     return nullptr;
   ArrayRef<int64_t> shape = shapeOf(op.getInput());

@@ -19,7 +19,6 @@
 using namespace mlir;
 using namespace mpc;
 using Request = ElementEmitter::Request;
-using Result = FailureOr<Value>;
 
 namespace {
 /// The words of a counter and a key, all of `type`. i64 stores a word in its
@@ -38,8 +37,8 @@ public:
     constexpr int kRounds = 10;
     for (int i = 0; i < kRounds; ++i) {
       if (i > 0) {
-        key[0] = math.addInt(key[0], 0x9E3779B9);
-        key[1] = math.addInt(key[1], 0xBB67AE85);
+        key[0] = math.add(key[0], 0x9E3779B9);
+        key[1] = math.add(key[1], 0xBB67AE85);
       }
       round();
     }
@@ -59,8 +58,8 @@ private:
     Type wide = b.getI64Type();
     Value factor = type == wide ? math.bitAnd(x, kLowerHalf)
                                 : math.extendUnsigned(x, wide);
-    Value product = arith::MulIOp::create(
-        b, math.getLoc(), factor, math.integer(factor.getType(), multiplier));
+    Value product =
+        math.mul(factor, math.integer(factor.getType(), multiplier));
     Value high = math.shiftRight(product, 32);
     if (type == wide)
       return {high, product};
@@ -72,9 +71,8 @@ private:
   }
   /// Broadcasts `y` to as many lanes as `x`.
   Value asWideAs(Value x, Value y) {
-    if (!isa<VectorType>(x.getType()) || isa<VectorType>(y.getType()))
-      return y;
-    return vector::BroadcastOp::create(b, math.getLoc(), x.getType(), y);
+    auto type = dyn_cast<VectorType>(x.getType());
+    return type ? math.splat(y, type.getNumElements()) : y;
   }
 
   static constexpr int64_t kLowerHalf = 0xffffffff;
@@ -94,8 +92,6 @@ static constexpr int64_t kWords = 4;
 /// Reorders `words` of consecutive blocks, i64, to i32 lanes in the elements'
 /// order.
 static Value inOrder(ValueMath &math, Philox::Words words) {
-  OpBuilder &b = math.getBuilder();
-  Location loc = math.getLoc();
   auto pair = [&](Value first, Value second) {
     return math.bitOr(math.bitAnd(first, 0xffffffff),
                       math.shiftLeft(second, 32));
@@ -104,42 +100,23 @@ static Value inOrder(ValueMath &math, Philox::Words words) {
   SmallVector<int64_t> order;
   for (int64_t i = 0; i < count; ++i)
     order.append({i, count + i});
-  Value joined = vector::ShuffleOp::create(b, loc, pair(words[0], words[1]),
-                                           pair(words[2], words[3]), order);
-  return vector::BitCastOp::create(
-      b, loc, VectorType::get({kWords * count}, b.getI32Type()), joined);
+  Value joined =
+      math.shuffle(pair(words[0], words[1]), pair(words[2], words[3]), order);
+  return math.reinterpret(joined, math.getBuilder().getI32Type());
 }
 
-/// Returns `value`, `value` + 1, ... in `lanes` lanes.
-static Value countedUp(ValueMath &math, Value value, int64_t lanes) {
-  if (lanes == 1)
-    return value;
-  OpBuilder &b = math.getBuilder();
-  auto type = VectorType::get({lanes}, value.getType());
-  SmallVector<Attribute> steps;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    steps.push_back(b.getIntegerAttr(value.getType(), lane));
-  Value step = arith::ConstantOp::create(b, math.getLoc(),
-                                         DenseElementsAttr::get(type, steps));
-  return math.addInt(vector::BroadcastOp::create(b, math.getLoc(), type, value),
-                     step);
-}
-
-FailureOr<Value> mpc::emitRandomBits(ElementEmitter &e, Operation *op,
-                                     const Request &at) {
+Value mpc::emitRandomBits(ElementEmitter &e, Operation *op, const Request &at) {
   OpBuilder &builder = e.getBuilder();
   Location loc = e.getLoc();
   auto random = cast<RandomBitsOp>(op);
-  ValueMath math(builder, loc);
+  MathExpansion math = e.math();
   Type word = builder.getI32Type(), wide = builder.getI64Type();
   auto state = [&](int64_t place) {
-    return e.emitScalar(random.getState(), e.index(place), 1);
+    return e.scalarValue(random.getState(), e.index(place), 1);
   };
-  Result seed = state(0), step = state(1);
-  if (failed(seed) || failed(step))
-    return failure();
+  Value seed = state(0), step = state(1);
 
-  IndexMath indices{builder, loc};
+  IndexMath indices = e.indexMath();
   ArrayRef<int64_t> shape = shapeOf(random.getResult());
   Value position = e.index(0);
   for (auto [extent, at] : llvm::zip(shape, at.indices))
@@ -155,35 +132,33 @@ FailureOr<Value> mpc::emitRandomBits(ElementEmitter &e, Operation *op,
     Philox::Words counter = {
         as(block),
         isShort ? math.integer(type, 0) : as(math.shiftRight(block, 32)),
-        math.integer(type, static_cast<int32_t>(random.getStream())),
-        as(*step)};
+        math.integer(type, static_cast<int32_t>(random.getStream())), as(step)};
     return Philox(builder, loc, type, counter,
-                  {as(*seed), as(math.shiftRight(*seed, 32))})
+                  {as(seed), as(math.shiftRight(seed, 32))})
         .run();
   };
 
   bool isWhole = at.lanes % kWords == 0 && knownDivisor(position) % kWords == 0;
-  position = arith::IndexCastOp::create(builder, loc, wide, position);
+  position = math.castIndex(position, wide);
   if (isWhole) {
     Value block = math.shiftRight(position, 2);
     int64_t blocks = at.lanes / kWords;
     // If vectors are not registers, generate a block with scalars.
     if (blocks > 1 && !e.getTarget().alignedVectors)
-      return inOrder(math, run(countedUp(math, block, blocks), wide));
+      return inOrder(math, run(math.countFrom(block, blocks), wide));
     SmallVector<Value> elements;
     for (int64_t i = 0; i < blocks; ++i)
-      llvm::append_range(elements, run(math.addInt(block, i), word));
-    return Value(vector::FromElementsOp::create(
-        builder, loc, VectorType::get({at.lanes}, word), elements));
+      llvm::append_range(elements, run(math.add(block, i), word));
+    return vector::FromElementsOp::create(
+        builder, loc, VectorType::get({at.lanes}, word), elements);
   }
-  Value place = countedUp(
-      math, isShort ? math.truncateInt(position, word) : position, at.lanes);
+  Value place = math.countFrom(
+      isShort ? math.truncateInt(position, word) : position, at.lanes);
   Philox::Words words = run(math.shiftRight(place, 2), word);
   Value number = math.bitAnd(place, kWords - 1);
   Value drawn = words[0];
   for (int64_t i = 1; i < kWords; ++i)
-    drawn = math.select(math.compare(arith::CmpIPredicate::eq, number,
-                                     math.integer(number.getType(), i)),
+    drawn = math.select(math.compare(arith::CmpIPredicate::eq, number, i),
                         words[static_cast<size_t>(i)], drawn);
   return drawn;
 }

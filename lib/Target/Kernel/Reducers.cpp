@@ -8,8 +8,6 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 #include <limits>
 
 using namespace mlir;
@@ -25,57 +23,24 @@ Type mpc::accumulatorType(Operation *op) {
   return cast<ReductionOpInterface>(op).getAccumulateType();
 }
 
-/// Returns a value of `type` that every element is at least as large (small)
-/// as.
-static Value beyond(ValueMath &math, Type type, Type elementType,
-                    bool largest) {
-  if (isa<FloatType>(type)) {
-    double infinity = std::numeric_limits<double>::infinity();
-    return math.constant(type, largest ? -infinity : infinity);
-  }
-  unsigned width = type.getIntOrFloatBitWidth();
-  APInt end =
-      isUnsignedElement(elementType)
-          ? (largest ? APInt::getMinValue(width) : APInt::getMaxValue(width))
-          : (largest ? APInt::getSignedMinValue(width)
-                     : APInt::getSignedMaxValue(width));
-  return math.integer(type, end.getSExtValue());
-}
-
 /// Returns the identity of a sum, product, maximum or minimum in `type`.
 static Value reductionIdentity(ValueMath &math, Operation *op, Type type,
                                Type elementType) {
-  bool isFloat = isa<FloatType>(type);
-  if (isa<ReduceProdOp>(op))
-    return isFloat ? math.constant(type, 1) : math.integer(type, 1);
   if (!op->hasTrait<Exact>())
-    return isFloat ? math.constant(type, 0) : math.integer(type, 0);
-  return beyond(math, type, elementType, isa<ReduceMaxOp>(op));
+    return math.constant(type, isa<ReduceProdOp>(op) ? 1 : 0);
+  bool isUnsigned = isUnsignedElement(elementType);
+  return isa<ReduceMaxOp>(op) ? math.lowest(type, isUnsigned)
+                              : math.highest(type, isUnsigned);
 }
 
 /// Applies the op to accumulators.
 static Value reductionStep(ValueMath &math, Operation *op, Value x, Value y,
                            Type elementType) {
-  OpBuilder &b = math.getBuilder();
-  Location loc = math.getLoc();
-  bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
-  if (isa<ReduceProdOp>(op))
-    return isFloat ? math.mul(x, y)
-                   : Value(arith::MulIOp::create(b, loc, x, y));
-  if (op->hasTrait<Exact>()) {
-    bool largest = isa<ReduceMaxOp>(op);
-    if (isFloat)
-      return largest ? Value(arith::MaximumFOp::create(b, loc, x, y))
-                     : Value(arith::MinimumFOp::create(b, loc, x, y));
-    if (elementType.isInteger(1))
-      return largest ? math.bitOr(x, y) : math.bitAnd(x, y);
-    if (isUnsignedElement(elementType))
-      return largest ? Value(arith::MaxUIOp::create(b, loc, x, y))
-                     : Value(arith::MinUIOp::create(b, loc, x, y));
-    return largest ? Value(arith::MaxSIOp::create(b, loc, x, y))
-                   : Value(arith::MinSIOp::create(b, loc, x, y));
-  }
-  return isFloat ? math.add(x, y) : math.addInt(x, y);
+  if (!op->hasTrait<Exact>())
+    return isa<ReduceProdOp>(op) ? math.mul(x, y) : math.add(x, y);
+  bool isUnsigned = isUnsignedElement(elementType);
+  return isa<ReduceMaxOp>(op) ? math.maximum(x, y, isUnsigned)
+                              : math.minimum(x, y, isUnsigned);
 }
 
 Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
@@ -86,57 +51,44 @@ Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
 }
 
 /// One step of a reduce op at a position of its input.
-static FailureOr<Carried> accumulateAt(ElementEmitter &emitter, Operation *op,
-                                       const ReductionLoop::Place &place,
-                                       ValueRange sums) {
+static Carried accumulateAt(ElementEmitter &emitter, Operation *op,
+                            const ReductionLoop::Place &place,
+                            ValueRange sums) {
   Value input = op->getOperand(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        accumulator = accumulatorType(op);
-  FailureOr<Value> value =
-      emitter.emitIn(input, place.indices, place.lanes, place.range);
-  if (failed(value))
-    return failure();
-  ValueMath math(emitter.getBuilder(), emitter.getLoc());
-  Value element = toAccumulator(math, *value, accumulator);
+  Value value = emitter.valueIn(input, place.indices, place.lanes, place.range);
+  MathExpansion math = emitter.math();
+  Value element = toAccumulator(math, value, accumulator);
   if (place.keep) {
-    Value scalar = reductionIdentity(
+    Value identity = reductionIdentity(
         math, op, getElementTypeOrSelf(element.getType()), elementType);
-    Value identity = vector::BroadcastOp::create(
-        emitter.getBuilder(), emitter.getLoc(), element.getType(), scalar);
-    element = math.select(place.keep, element, identity);
+    element =
+        math.select(place.keep, element, math.splat(identity, place.lanes));
   }
   Value sum = reductionStep(math, op, sums.front(), element, elementType);
   if (!op->hasTrait<Exact>())
     sum = emitter.round(sum, accumulator);
-  return Carried(1, sum);
+  return {sum};
 }
 
 Value mpc::finishReduction(ElementEmitter &emitter, Operation *op, Value sum) {
-  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  MathExpansion math = emitter.math();
   Type accumulator = accumulatorType(op);
   Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
   int64_t count = cast<ReductionOpInterface>(op).getReductionSize();
   if (isa<ReduceMeanOp>(op)) {
-    if (isa<FloatType>(elementType)) {
+    if (isa<FloatType>(elementType))
       sum = emitter.round(math.div(sum, math.constant(sum.getType(), count)),
                           accumulator);
-    } else if (getElementTypeOrSelf(sum.getType()).getIntOrFloatBitWidth() >
-               1) {
-      Value divisor = math.integer(sum.getType(), std::max<int64_t>(count, 1));
-      OpBuilder &b = emitter.getBuilder();
-      sum =
-          isUnsignedElement(elementType)
-              ? Value(arith::DivUIOp::create(b, emitter.getLoc(), sum, divisor))
-              : Value(
-                    arith::DivSIOp::create(b, emitter.getLoc(), sum, divisor));
-    } else if (count > 1) {
+    else if (getElementTypeOrSelf(sum.getType()).getIntOrFloatBitWidth() > 1)
+      sum = math.div(sum,
+                     math.constant(sum.getType(), std::max<int64_t>(count, 1)),
+                     isUnsignedElement(elementType));
+    else if (count > 1)
       sum = math.integer(sum.getType(), 0);
-    }
   }
-  if (getElementTypeOrSelf(sum.getType()).isF64() && !elementType.isF64())
-    sum = elementType.isF32() ? math.truncateFloat(sum, elementType)
-                              : math.truncateToOdd(sum);
-  return emitter.round(sum, elementType);
+  return emitter.round(math.narrowDouble(sum, elementType), elementType);
 }
 
 /// Returns the reducer of a reduce op.
@@ -144,7 +96,7 @@ static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
   Type elementType = getElementTypeOrSelf(op->getOperand(0).getType()),
        accumulator = accumulatorType(op);
   bool isSum = op->hasTrait<SumsElements>() && accumulator.isF32();
-  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  MathExpansion math = emitter.math();
   Reducer reducer;
   reducer.initial = {
       reductionIdentity(math, op, carriedType(accumulator), elementType)};
@@ -181,7 +133,7 @@ namespace {
 class Position {
 public:
   Position(ElementEmitter &emitter, Operation *op)
-      : emitter(emitter), math(emitter.getBuilder(), emitter.getLoc()), op(op),
+      : emitter(emitter), math(emitter.math()), op(op),
         largest(isa<ArgmaxOp>(op)),
         selectLast(largest ? cast<ArgmaxOp>(op).getSelectLast()
                            : cast<ArgminOp>(op).getSelectLast()),
@@ -194,20 +146,20 @@ public:
   Carried initial() {
     SmallVector<Type> types =
         partialTypes(op, shapeOf(op->getOperand(0))[axis]);
-    return {beyond(math, types[0], elementType, largest),
+    bool isUnsigned = isUnsignedElement(elementType);
+    return {largest ? math.lowest(types[0], isUnsigned)
+                    : math.highest(types[0], isUnsigned),
             math.integer(types[1], 0)};
   }
 
   /// A thread visits its elements in ascending order.
-  FailureOr<Carried> take(const ReductionLoop::Place &place, ValueRange best) {
-    FailureOr<Value> value = emitter.emitIn(op->getOperand(0), place.indices,
-                                            place.lanes, place.range);
-    if (failed(value))
-      return failure();
+  Carried take(const ReductionLoop::Place &place, ValueRange best) {
+    Value value = emitter.valueIn(op->getOperand(0), place.indices, place.lanes,
+                                  place.range);
     Value take =
-        selectLast ? negate(before(best[0], *value)) : before(*value, best[0]);
-    return Carried{math.select(take, *value, best[0]),
-                   math.select(take, placeOf(place, best[1]), best[1])};
+        selectLast ? negate(before(best[0], value)) : before(value, best[0]);
+    return {math.select(take, value, best[0]),
+            math.select(take, placeOf(place, best[1]), best[1])};
   }
 
   Carried join(ValueRange x, ValueRange y) {
@@ -226,46 +178,24 @@ public:
   }
 
 private:
-  /// Returns whether x is better than y; NaN is better than numbers.
+  /// Returns whether x is better than y.
   Value before(Value x, Value y) {
-    if (isa<FloatType>(elementType)) {
-      Value wins =
-          math.compare(largest ? CmpFPredicate::UGT : CmpFPredicate::ULT, x, y);
-      return math.bitAnd(wins, math.compare(CmpFPredicate::ORD, y, y));
-    }
-    return math.compare(
-        isUnsignedElement(elementType)
-            ? (largest ? CmpIPredicate::ugt : CmpIPredicate::ult)
-            : (largest ? CmpIPredicate::sgt : CmpIPredicate::slt),
-        x, y);
+    return isBefore(math, x, y, largest, isUnsignedElement(elementType),
+                    /*nanFirst=*/true);
   }
-  Value negate(Value condition) {
-    return math.bitXor(condition, math.integer(condition.getType(), -1));
-  }
+  Value negate(Value condition) { return math.bitXor(condition, -1); }
 
   /// Returns the positions of the elements at `place`, in the type of `like`.
   Value placeOf(const ReductionLoop::Place &place, Value like) {
-    OpBuilder &builder = math.getBuilder();
-    Location loc = math.getLoc();
-    Type type = getElementTypeOrSelf(like.getType());
-    Value start =
-        arith::IndexCastOp::create(builder, loc, type, place.indices[axis]);
-    auto vector = dyn_cast<VectorType>(like.getType());
-    if (!vector)
-      return start;
-    start = vector::BroadcastOp::create(builder, loc, vector, start);
-    if (axis + 1 != static_cast<int64_t>(place.indices.size()))
-      return start;
-    SmallVector<Attribute> steps;
-    for (int64_t lane = 0; lane < place.lanes; ++lane)
-      steps.push_back(builder.getIntegerAttr(type, lane));
-    return math.addInt(
-        start, arith::ConstantOp::create(
-                   builder, loc, DenseElementsAttr::get(vector, steps)));
+    Value start = math.castIndex(place.indices[axis],
+                                 getElementTypeOrSelf(like.getType()));
+    return axis + 1 == static_cast<int64_t>(place.indices.size())
+               ? math.countFrom(start, place.lanes)
+               : math.splat(start, place.lanes);
   }
 
   ElementEmitter &emitter;
-  ValueMath math;
+  MathExpansion math;
   Operation *op;
   bool largest, selectLast;
   int64_t axis;

@@ -21,9 +21,7 @@ struct Reducer {
   Carried initial;
   llvm::StringRef name;
   tile::NamedReduction joining = tile::NamedReduction::any;
-  std::function<mlir::FailureOr<Carried>(const ReductionLoop::Place &,
-                                         mlir::ValueRange)>
-      body;
+  std::function<Carried(const ReductionLoop::Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
   std::function<mlir::Value(mlir::ValueRange)> finish;
 };

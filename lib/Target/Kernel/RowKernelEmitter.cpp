@@ -20,7 +20,7 @@ RowKernelEmitter::RowKernelEmitter(ElementEmitter &emitter,
                                    RowKernelSchedule choice,
                                    ArrayRef<Stored> results)
     : emitter(emitter), builder(emitter.getBuilder()), loc(emitter.getLoc()),
-      math(builder, loc, emitter.getTarget()), index{builder, loc}, form(form),
+      math(emitter.math()), index(emitter.indexMath()), form(form),
       choice(std::move(choice)), results(results) {}
 
 //===----------------------------------------------------------------------===//
@@ -56,26 +56,24 @@ LogicalResult RowKernelEmitter::emitItem(Value item) {
     emitter.bindSource(reshape.getResult(), [this, reshape](ValueRange, int64_t,
                                                             Value) mutable {
       Value input = reshape.getInput();
-      return emitter.emit(input, form.rowIndices(emitter, at, shapeOf(input)),
-                          choice.columns);
+      return emitter.value(input, form.rowIndices(emitter, at, shapeOf(input)),
+                           choice.columns);
     });
   buffers.clear();
   number = 0;
-  LogicalResult result = success();
   if (choice.takesOneWalk)
-    result = emitOneWalk();
+    emitOneWalk();
   else
-    for (; number < form.ops.size() && succeeded(result); ++number)
-      result = emitOp(form.ops[number]);
-  if (failed(result) || failed(storeResults()))
-    return failure();
+    for (; number < form.ops.size(); ++number)
+      emitOp(form.ops[number]);
+  storeResults();
   for (Operation *op : form.ops)
     emitter.unbind(op->getResult(0));
   for (ReshapeOp reshape : form.reshapes)
     emitter.unbind(reshape.getResult());
   for (auto [tensor, buffer] : buffers)
     emitter.unbind(tensor);
-  return success();
+  return emitter.status();
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,12 +83,13 @@ LogicalResult RowKernelEmitter::emitItem(Value item) {
 Value RowKernelEmitter::spread(Value value, int64_t lanes) {
   if (lanes == 1 || isa<VectorType>(value.getType()))
     return value;
-  auto type = VectorType::get({lanes}, value.getType());
   TypedAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
-    return arith::ConstantOp::create(builder, loc,
-                                     DenseElementsAttr::get(type, constant));
-  return vector::BroadcastOp::create(builder, loc, type, value);
+    return arith::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(VectorType::get({lanes}, value.getType()),
+                               constant));
+  return math.splat(value, lanes);
 }
 
 Value RowKernelEmitter::named(Value value, StringRef name) {
@@ -118,9 +117,8 @@ SmallVector<LaneSegment> RowKernelEmitter::segments(ArrayRef<Value> tensors) {
   return planLanes(emitter, tensors, form.shape.back());
 }
 
-FailureOr<Carried> RowKernelEmitter::walkSegment(const LaneSegment &segment,
-                                                 ValueRange initial,
-                                                 Body body) {
+Carried RowKernelEmitter::walkSegment(const LaneSegment &segment,
+                                      ValueRange initial, Body body) {
   SmallVector<int64_t> from, to;
   for (int64_t axis : form.axes) {
     from.push_back(0);
@@ -144,11 +142,11 @@ FailureOr<Carried> RowKernelEmitter::walkSegment(const LaneSegment &segment,
   for (auto [axis, position] : llvm::zip(form.axes, walk.getPositions()))
     at[axis] = position;
   Place place{at, segment.lanes, segment.range, walk.getMask()};
-  FailureOr<Carried> values = body(place, walk.getCarried());
-  if (failed(values) || (fresh && failed(onFirstWalk(place))))
-    return failure();
+  Carried values = body(place, walk.getCarried());
+  if (fresh)
+    onFirstWalk(place);
   if (!initial.empty())
-    tile::YieldOp::create(builder, loc, *values);
+    tile::YieldOp::create(builder, loc, values);
   return Carried(walk.getResults());
 }
 
@@ -174,22 +172,19 @@ Carried RowKernelEmitter::joinMembers(ValueRange own, ValueRange identities,
   return Carried(op.getResults());
 }
 
-FailureOr<Carried> RowKernelEmitter::walk(ArrayRef<Value> tensors,
-                                          ValueRange initial, StringRef name,
-                                          tile::NamedReduction joining,
-                                          Body body, Join join) {
+Carried RowKernelEmitter::walk(ArrayRef<Value> tensors, ValueRange initial,
+                               StringRef name, tile::NamedReduction joining,
+                               Body body, Join join) {
   SmallVector<LaneSegment> all = segments(tensors);
   Carried total(initial);
   for (const LaneSegment &segment : all) {
     Carried wide;
     for (Value value : initial)
       wide.push_back(spread(value, segment.lanes));
-    FailureOr<Carried> own = walkSegment(segment, wide, body);
-    if (failed(own))
-      return failure();
+    Carried own = walkSegment(segment, wide, body);
     if (initial.empty())
       continue;
-    Carried joined = joinMembers(*own, initial, name, joining, join);
+    Carried joined = joinMembers(own, initial, name, joining, join);
     total = all.size() == 1 ? joined : join(total, joined);
   }
   if (fresh)
@@ -197,12 +192,11 @@ FailureOr<Carried> RowKernelEmitter::walk(ArrayRef<Value> tensors,
   return total;
 }
 
-LogicalResult
-RowKernelEmitter::commit(bool once, llvm::function_ref<LogicalResult()> body) {
+void RowKernelEmitter::commit(bool once, llvm::function_ref<void()> body) {
   auto op = tile::ItemStoreOp::create(builder, loc, once);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op.getBody().front().getTerminator());
-  return body();
+  body();
 }
 
 //===----------------------------------------------------------------------===//
@@ -246,29 +240,22 @@ void RowKernelEmitter::startOp() {
         keep(carriedType(getElementTypeOrSelf(tensor.getType())), "values");
 }
 
-LogicalResult RowKernelEmitter::onFirstWalk(const Place &place) {
+void RowKernelEmitter::onFirstWalk(const Place &place) {
   if (number == 0) {
     SmallVector<Stored> early;
     for (const Stored &stored : results)
       if (isEarly(stored.row()))
         early.push_back(stored);
     bool adds = !sums.empty() && sumsOnFirstWalk;
-    if (adds || !early.empty()) {
-      LogicalResult done = commit(/*once=*/false, [&] {
-        return success((!adds || succeeded(addToSums(place))) &&
-                       succeeded(store(early, place)));
+    if (adds || !early.empty())
+      commit(/*once=*/false, [&] {
+        if (adds)
+          addToSums(place);
+        store(early, place);
       });
-      if (failed(done))
-        return failure();
-    }
   }
-  for (Value tensor : keptNow) {
-    FailureOr<Value> value = inputAt(tensor, place);
-    if (failed(value))
-      return failure();
-    save(buffers[tensor], *value, place);
-  }
-  return success();
+  for (Value tensor : keptNow)
+    save(buffers[tensor], inputAt(tensor, place), place);
 }
 
 void RowKernelEmitter::afterFirstWalk() {
@@ -276,7 +263,7 @@ void RowKernelEmitter::afterFirstWalk() {
   for (Value tensor : keptNow)
     emitter.bindSource(tensor, [this, buffer = buffers[tensor]](
                                    ValueRange indices, int64_t lanes, Value) {
-      return FailureOr<Value>(saved(buffer, indices, lanes));
+      return saved(buffer, indices, lanes);
     });
 }
 
@@ -284,18 +271,14 @@ void RowKernelEmitter::afterFirstWalk() {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-LogicalResult RowKernelEmitter::emitReduce(Operation *op) {
+void RowKernelEmitter::emitReduce(Operation *op) {
   Reducer reducer = reducerOf(emitter, op);
-  FailureOr<Carried> values =
-      walk(op->getOperand(0), reducer.initial, reducer.name, reducer.joining,
-           reducer.body, reducer.join);
-  if (failed(values))
-    return failure();
-  emitter.bindValue(op->getResult(0), reducer.finish(*values));
-  return success();
+  Carried values = walk(op->getOperand(0), reducer.initial, reducer.name,
+                        reducer.joining, reducer.body, reducer.join);
+  emitter.bindValue(op->getResult(0), reducer.finish(values));
 }
 
-LogicalResult RowKernelEmitter::emitOneWalk() {
+void RowKernelEmitter::emitOneWalk() {
   startOp();
   SmallVector<Reducer> reducers;
   Carried initial;
@@ -311,28 +294,20 @@ LogicalResult RowKernelEmitter::emitOneWalk() {
       begin += reducers[i].initial.size();
     return values.slice(begin, reducers[which].initial.size());
   };
-  FailureOr<Carried> own = walkSegment(
-      all, initial,
-      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+  Carried own =
+      walkSegment(all, initial, [&](const Place &place, ValueRange carried) {
         Carried next;
-        for (auto [i, reducer] : llvm::enumerate(reducers)) {
-          FailureOr<Carried> values = reducer.body(place, part(carried, i));
-          if (failed(values))
-            return failure();
-          llvm::append_range(next, *values);
-        }
+        for (auto [i, reducer] : llvm::enumerate(reducers))
+          llvm::append_range(next, reducer.body(place, part(carried, i)));
         return next;
       });
-  if (failed(own))
-    return failure();
   afterFirstWalk();
   SmallVector<Carried> joined;
   for (auto [i, reducer] : llvm::enumerate(reducers))
-    joined.push_back(joinMembers(part(*own, i), reducer.initial, reducer.name,
+    joined.push_back(joinMembers(part(own, i), reducer.initial, reducer.name,
                                  reducer.joining, reducer.join));
   for (auto [op, reducer, values] : llvm::zip(form.ops, reducers, joined))
     emitter.bindValue(op->getResult(0), reducer.finish(values));
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,30 +320,21 @@ using arith::CmpIPredicate;
 
 void RowKernelEmitter::storeAt(const Stored &stored, Value value,
                                ValueRange indices, int64_t lanes) {
-  OpBuilder::InsertionGuard guard(builder);
-  if (stored.condition) {
-    auto branch = scf::IfOp::create(builder, loc, stored.condition);
-    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-  }
-  emitter.store(value, stored.memref, stored.place(indices), lanes);
+  auto store = [&] {
+    emitter.store(value, stored.memref, stored.place(indices), lanes);
+  };
+  if (stored.condition)
+    index.branch(stored.condition, store);
+  else
+    store();
 }
 
-LogicalResult RowKernelEmitter::store(ArrayRef<Stored> stores,
-                                      const Place &place) {
+void RowKernelEmitter::store(ArrayRef<Stored> stores, const Place &place) {
   SmallVector<Value> values;
-  for (const Stored &stored : stores) {
-    FailureOr<Value> value = inputAt(stored.row(), place);
-    if (failed(value))
-      return failure();
-    values.push_back(*value);
-  }
-  for (auto [stored, value] : llvm::zip(stores, values)) {
-    if (stored.result.movement.empty())
-      storeAt(stored, value, place.indices, place.lanes);
-    else if (failed(storeMoved(stored, value, place.indices, place.lanes)))
-      return failure();
-  }
-  return success();
+  for (const Stored &stored : stores)
+    values.push_back(inputAt(stored.row(), place));
+  for (auto [stored, value] : llvm::zip(stores, values))
+    storeResult(stored, value, place.indices, place.lanes);
 }
 
 SmallVector<Value> RowKernelEmitter::placeBehind(ArrayRef<Operation *> movement,
@@ -387,8 +353,8 @@ SmallVector<Value> RowKernelEmitter::placeBehind(ArrayRef<Operation *> movement,
         if (from[dim] == to[dim])
           continue;
         auto also = [&](CmpIPredicate predicate, int64_t bound) {
-          Value holds = arith::CmpIOp::create(builder, loc, predicate,
-                                              place[dim], emitter.index(bound));
+          Value holds =
+              math.compare(predicate, place[dim], emitter.index(bound));
           exists = exists ? math.bitAnd(exists, holds) : holds;
         };
         if (offset + to[dim] < from[dim])
@@ -409,53 +375,42 @@ SmallVector<Value> RowKernelEmitter::placeBehind(ArrayRef<Operation *> movement,
   return place;
 }
 
-LogicalResult RowKernelEmitter::storeMoved(const Stored &stored, Value value,
-                                           ValueRange indices, int64_t lanes) {
+void RowKernelEmitter::storeMoved(const Stored &stored, Value value,
+                                  ValueRange indices, int64_t lanes) {
   Value exists;
   SmallVector<Value> place =
       placeBehind(stored.result.movement, SmallVector<Value>(indices), exists);
   SmallVector<Value> last = placeBehind(stored.result.storing, place, exists);
-  OpBuilder::InsertionGuard guard(builder);
-  if (exists) {
-    auto branch = scf::IfOp::create(builder, loc, exists);
-    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-  }
-  Value moved = stored.result.moved(), computed = stored.result.computed();
-  if (computed != moved) {
-    emitter.bindValue(moved, value);
-    FailureOr<Value> made = emitter.emit(computed, place, lanes);
-    emitter.unbind(moved);
-    if (failed(made))
-      return failure();
-    value = *made;
-  }
-  storeAt(stored, value, last, lanes);
-  return success();
+  auto store = [&] {
+    Value moved = stored.result.moved(), computed = stored.result.computed();
+    if (computed != moved) {
+      emitter.bindValue(moved, value);
+      value = emitter.value(computed, place, lanes);
+      emitter.unbind(moved);
+    }
+    storeAt(stored, value, last, lanes);
+  };
+  if (exists)
+    index.branch(exists, store);
+  else
+    store();
 }
 
 /// Computes everything before the first store: results may overwrite inputs of
 /// others (in place).
-LogicalResult RowKernelEmitter::storePerRow(ArrayRef<Stored> stores) {
+void RowKernelEmitter::storePerRow(ArrayRef<Stored> stores) {
   SmallVector<SmallVector<Value>> places;
   SmallVector<Value> values;
   for (const Stored &stored : stores) {
     places.push_back(form.rowIndices(emitter, at, shapeOf(stored.row())));
-    FailureOr<Value> value =
-        emitter.emit(stored.row(), places.back(), choice.columns);
-    if (failed(value))
-      return failure();
-    values.push_back(*value);
+    values.push_back(
+        emitter.value(stored.row(), places.back(), choice.columns));
   }
-  for (auto [stored, value, place] : llvm::zip(stores, values, places)) {
-    if (stored.result.movement.empty())
-      storeAt(stored, value, place, choice.columns);
-    else if (failed(storeMoved(stored, value, place, choice.columns)))
-      return failure();
-  }
-  return success();
+  for (auto [stored, value, place] : llvm::zip(stores, values, places))
+    storeResult(stored, value, place, choice.columns);
 }
 
-LogicalResult RowKernelEmitter::storeResults() {
+void RowKernelEmitter::storeResults() {
   SmallVector<Stored> perRow, full;
   SmallVector<Value> tensors;
   for (const Stored &stored : results) {
@@ -466,37 +421,31 @@ LogicalResult RowKernelEmitter::storeResults() {
       tensors.push_back(stored.row());
     }
   }
-  if (!perRow.empty() &&
-      failed(commit(/*once=*/true, [&] { return storePerRow(perRow); })))
-    return failure();
+  if (!perRow.empty())
+    commit(/*once=*/true, [&] { storePerRow(perRow); });
   bool adds = !sums.empty() && !sumsOnFirstWalk;
   if (full.empty() && !adds)
-    return success();
-  FailureOr<Carried> done = walk(
+    return;
+  walk(
       tensors, {}, "", tile::NamedReduction::any,
-      [&](const Place &place, ValueRange) -> FailureOr<Carried> {
-        LogicalResult stored = commit(/*once=*/false, [&] {
-          return success((!adds || succeeded(addToSums(place))) &&
-                         succeeded(store(full, place)));
+      [&](const Place &place, ValueRange) {
+        commit(/*once=*/false, [&] {
+          if (adds)
+            addToSums(place);
+          store(full, place);
         });
-        if (failed(stored))
-          return failure();
         return Carried{};
       },
       nullptr);
-  return success(succeeded(done));
 }
 
-LogicalResult RowKernelEmitter::addToSums(const Place &place) {
+void RowKernelEmitter::addToSums(const Place &place) {
   for (const RowSum &sum : sums) {
-    FailureOr<Value> value = inputAt(sum.operand, place);
-    if (failed(value))
-      return failure();
+    Value value = inputAt(sum.operand, place);
     Type element =
         cast<tile::AccumulatorsType>(sum.sums.getType()).getElement();
     tile::AccumulateOp::create(builder, loc,
-                               toAccumulator(math, *value, element), sum.sums,
+                               toAccumulator(math, value, element), sum.sums,
                                positions(place.indices));
   }
-  return success();
 }

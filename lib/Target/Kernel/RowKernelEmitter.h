@@ -95,8 +95,7 @@ public:
 
 private:
   using Place = ReductionLoop::Place;
-  using Body = llvm::function_ref<mlir::FailureOr<Carried>(const Place &,
-                                                           mlir::ValueRange)>;
+  using Body = llvm::function_ref<Carried(const Place &, mlir::ValueRange)>;
   using Join = llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)>;
 
   // Loops (RowKernelEmitter.cpp).
@@ -105,29 +104,31 @@ private:
   /// Loops over the item's `tensors`: `body` once per vector. The accumulators
   /// start from the scalars `initial` and are reduced; `name` is that of the
   /// result.
-  mlir::FailureOr<Carried> walk(llvm::ArrayRef<mlir::Value> tensors,
-                                mlir::ValueRange initial, llvm::StringRef name,
-                                tile::NamedReduction joining, Body body,
-                                Join join);
+  Carried walk(llvm::ArrayRef<mlir::Value> tensors, mlir::ValueRange initial,
+               llvm::StringRef name, tile::NamedReduction joining, Body body,
+               Join join);
+  /// The sum over the item's `input`: `add` adds a vector to an accumulator.
+  mlir::Value
+  total(mlir::Value input, llvm::StringRef name,
+        llvm::function_ref<mlir::Value(const Place &, mlir::Value)> add);
   /// Loops over one segment of the item without a reduction; `initial` are
   /// vectors.
-  mlir::FailureOr<Carried> walkSegment(const LaneSegment &segment,
-                                       mlir::ValueRange initial, Body body);
+  Carried walkSegment(const LaneSegment &segment, mlir::ValueRange initial,
+                      Body body);
   /// Reduces the values of all threads; `identities` are scalars.
   Carried joinMembers(mlir::ValueRange own, mlir::ValueRange identities,
                       llvm::StringRef name, tile::NamedReduction joining,
                       Join join);
   /// Emits `body` into a tile.store.
-  mlir::LogicalResult commit(bool once,
-                             llvm::function_ref<mlir::LogicalResult()> body);
+  void commit(bool once, llvm::function_ref<void()> body);
   /// Broadcasts a number per row to `lanes` of the row.
   mlir::Value spread(mlir::Value value, int64_t lanes);
   mlir::Value named(mlir::Value value, llvm::StringRef name);
   /// Returns `value`, or `otherwise` in inactive lanes.
   mlir::Value counted(const Place &place, mlir::Value value,
                       mlir::Value otherwise);
-  mlir::FailureOr<mlir::Value> inputAt(mlir::Value input, const Place &place) {
-    return emitter.emitIn(input, place.indices, place.lanes, place.range);
+  mlir::Value inputAt(mlir::Value input, const Place &place) {
+    return emitter.valueIn(input, place.indices, place.lanes, place.range);
   }
 
   // Buffers (RowKernelEmitter.cpp).
@@ -138,20 +139,26 @@ private:
                     int64_t lanes);
   void startOp();
   /// Runs in the first loop of each op.
-  mlir::LogicalResult onFirstWalk(const Place &place);
+  void onFirstWalk(const Place &place);
   /// Makes later loops read the buffers.
   void afterFirstWalk();
 
   // Results.
-  mlir::LogicalResult storeResults();
-  mlir::LogicalResult addToSums(const Place &place);
-  mlir::LogicalResult store(llvm::ArrayRef<Stored> stores, const Place &place);
-  mlir::LogicalResult storePerRow(llvm::ArrayRef<Stored> stores);
-  /// Stores `value` at the result's location, if its condition holds.
+  void storeResults();
+  void addToSums(const Place &place);
+  void store(llvm::ArrayRef<Stored> stores, const Place &place);
+  void storePerRow(llvm::ArrayRef<Stored> stores);
+  /// Stores `value` at the result's location, after its movement.
+  void storeResult(const Stored &stored, mlir::Value value,
+                   mlir::ValueRange indices, int64_t lanes) {
+    stored.result.movement.empty() ? storeAt(stored, value, indices, lanes)
+                                   : storeMoved(stored, value, indices, lanes);
+  }
+  /// Stores `value` if the result's condition holds.
   void storeAt(const Stored &stored, mlir::Value value,
                mlir::ValueRange indices, int64_t lanes);
-  mlir::LogicalResult storeMoved(const Stored &stored, mlir::Value value,
-                                 mlir::ValueRange indices, int64_t lanes);
+  void storeMoved(const Stored &stored, mlir::Value value,
+                  mlir::ValueRange indices, int64_t lanes);
   /// Maps `place` through `movement`. Sets `exists` to whether the movement
   /// selects it; null if it always does.
   llvm::SmallVector<mlir::Value>
@@ -162,14 +169,14 @@ private:
   }
 
   // Reductions (RowKernelEmitter.cpp).
-  mlir::LogicalResult emitReduce(mlir::Operation *op);
-  mlir::LogicalResult emitOneWalk();
+  void emitReduce(mlir::Operation *op);
+  void emitOneWalk();
 
   // Softmax and norms (RowMath.cpp).
-  mlir::LogicalResult emitOp(mlir::Operation *op);
-  mlir::LogicalResult emitSoftmax(mlir::Operation *op, bool logarithm);
-  mlir::LogicalResult emitNorm(mlir::Operation *op, mlir::Value scale,
-                               mlir::Value bias, double epsilon, bool centred);
+  void emitOp(mlir::Operation *op);
+  void emitSoftmax(mlir::Operation *op, bool logarithm);
+  void emitNorm(mlir::Operation *op, mlir::Value scale, mlir::Value bias,
+                double epsilon, bool centred);
 
   ElementEmitter &emitter;
   mlir::OpBuilder &builder;

@@ -38,9 +38,8 @@ static constexpr int64_t kCached = 1 << 18;
 namespace {
 class RowPhase : public Phase {
 public:
-  RowPhase(LoopContext &context, ArrayRef<Root> of, RowPattern rows)
-      : context(context), emitter(context.emitter), roots(of),
-        form(std::move(rows)) {
+  RowPhase(LoopContext &context, ArrayRef<Root> roots, RowPattern rows)
+      : Phase(context, roots), form(std::move(rows)) {
     if (form.isVertical())
       planVertical();
     else if (goesInPairs())
@@ -48,7 +47,7 @@ public:
   }
 
   PhaseCost cost() override;
-  LogicalResult emit(Value item) override;
+  void emit(Value item) override;
 
 private:
   void planVertical();
@@ -57,12 +56,9 @@ private:
   bool goesInPairs() const;
   bool fitsFour() const;
   /// Two registers per row of four leave some for the computation.
-  int64_t vectorOfFour() const { return 2 * context.target.lanes; }
+  int64_t vectorOfFour() const { return 2 * target.lanes; }
   SmallVector<Value> keptBy(Operation *op);
 
-  LoopContext &context;
-  ElementEmitter &emitter;
-  SmallVector<Root> roots;
   RowPattern form;
   /// Adjacent rows per item: more than 1 only if the last dimension is not
   /// reduced.
@@ -92,7 +88,7 @@ void RowPhase::planVertical() {
   // Sums leave registers free, and longer vectors read longer pieces of memory.
   bool onlyJoins = llvm::all_of(
       form.ops, [](Operation *op) { return op->hasTrait<ReducesRows>(); });
-  if (whole && onlyJoins && context.target.registers >= 32 &&
+  if (whole && onlyJoins && target.registers >= 32 &&
       form.shape.back() % (2 * lanes) == 0)
     lanes *= 2;
   for (Operation *op : form.ops)
@@ -107,7 +103,7 @@ bool RowPhase::isNarrow() const {
 }
 
 bool RowPhase::goesInPairs() const {
-  if (!context.target.privateScratch || form.rows() % 2 != 0)
+  if (!target.privateScratch || form.rows() % 2 != 0)
     return false;
   bool hasPowers = llvm::any_of(
       form.ops, [](Operation *op) { return isa<SoftmaxOp, LogSoftmaxOp>(op); });
@@ -117,7 +113,7 @@ bool RowPhase::goesInPairs() const {
 }
 
 bool RowPhase::fitsFour() const {
-  return context.target.privateScratch && context.target.registers >= 32 &&
+  return target.privateScratch && target.registers >= 32 &&
          !form.isVertical() && isNarrow() && form.length() <= kLongestOfFour &&
          form.length() % vectorOfFour() == 0;
 }
@@ -141,7 +137,7 @@ PhaseCost RowPhase::cost() {
 SmallVector<Value> RowPhase::keptBy(Operation *op) {
   Value input = op->getOperand(0);
   bool single = op->hasTrait<ReducesRows>() && input.hasOneUse();
-  if (!context.target.privateScratch || single || emitter.isBound(input))
+  if (!target.privateScratch || single || emitter.isBound(input))
     return {};
   bool plain = breaksOf(emitter, input).empty() &&
                isContiguous(emitter, input, {0, form.shape.back()});
@@ -150,11 +146,11 @@ SmallVector<Value> RowPhase::keptBy(Operation *op) {
   return {input};
 }
 
-LogicalResult RowPhase::emit(Value item) {
+void RowPhase::emit(Value item) {
   RowKernelSchedule choice;
   choice.columns = lanes;
   choice.takesOneWalk = form.isVertical() && form.fitsOneWalk();
-  choice.keepsPowers = context.target.privateScratch;
+  choice.keepsPowers = target.privateScratch;
   // Also if rows are no multiple of four: a row's summation order is fixed.
   if (fitsFour())
     choice.vector = vectorOfFour();
@@ -163,17 +159,15 @@ LogicalResult RowPhase::emit(Value item) {
   for (const Root &root : roots)
     stored.push_back({{root.tensor, root.tensor, 0, {}}, root.memref});
   RowKernelEmitter program(emitter, form, std::move(choice), stored);
+  // A failure is recorded in `emitter`.
   if (together == 1)
-    return program.emitItem(item);
-  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
+    return (void)program.emitItem(item);
   Value first = index.mul(item, together);
   SmallVector<Value> others;
   for (int64_t number = 1; number < together; ++number)
     others.push_back(index.add(first, emitter.index(number)));
-  OpBuilder &builder = emitter.getBuilder();
   Operation *before = others.back().getDefiningOp();
-  if (failed(program.emitItem(first)))
-    return failure();
+  (void)program.emitItem(first);
   SmallVector<Operation *> ops;
   for (Operation *op = before->getNextNode();
        op && op != builder.getInsertionPoint().getNodePtr();
@@ -182,7 +176,6 @@ LogicalResult RowPhase::emit(Value item) {
   unrollAndJamItems(
       builder, ops, first, others,
       form.rows() * form.length() > kCached ? together * form.length() : 0);
-  return success();
 }
 
 std::unique_ptr<Phase> mpc::makeRowPhase(LoopContext &context,

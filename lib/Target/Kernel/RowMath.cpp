@@ -12,16 +12,14 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
 using tile::NamedReduction;
 
-LogicalResult RowKernelEmitter::emitOp(Operation *op) {
+void RowKernelEmitter::emitOp(Operation *op) {
   startOp();
-  return TypeSwitch<Operation *, LogicalResult>(op)
+  TypeSwitch<Operation *>(op)
       .Case([&](SoftmaxOp) { return emitSoftmax(op, /*logarithm=*/false); })
       .Case([&](LogSoftmaxOp) { return emitSoftmax(op, /*logarithm=*/true); })
       .Case([&](LayerNormOp norm) {
@@ -40,7 +38,7 @@ LogicalResult RowKernelEmitter::emitOp(Operation *op) {
 /// power overflows. In the one-pass form the sum is rescaled when the maximum
 /// grows (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax,
 /// 2018).
-LogicalResult RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
+void RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
   Value input = op->getOperand(0), result = op->getResult(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        type = carriedType(elementType);
@@ -63,13 +61,10 @@ LogicalResult RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
     auto rescaled = [&](ValueRange x, Value to) {
       return math.mul(x[1], math.expNonPositive(math.sub(x[0], to)));
     };
-    FailureOr<Carried> both = walk(
+    Carried both = walk(
         input, {lowest, zero}, "sum", NamedReduction::any,
-        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
-          FailureOr<Value> x = inputAt(input, place);
-          if (failed(x))
-            return failure();
-          Value element = counted(place, *x, lowest),
+        [&](const Place &place, ValueRange carried) {
+          Value element = counted(place, inputAt(input, place), lowest),
                 next = larger(element, carried[0]);
           Value power = counted(
               place, math.expNonPositive(math.sub(element, next)), zero);
@@ -79,156 +74,114 @@ LogicalResult RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
           Value next = larger(x[0], y[0]);
           return Carried{next, math.add(rescaled(x, next), rescaled(y, next))};
         });
-    if (failed(both))
-      return failure();
-    maximum = (*both)[0];
-    sum = (*both)[1];
+    maximum = both[0];
+    sum = both[1];
   } else {
     // A NaN is ignored here and comes back through the sum.
-    Value lowest =
-        math.constant(type, -std::numeric_limits<double>::infinity());
-    FailureOr<Carried> largest = walk(
+    Value lowest = math.constant(type, -kInfinity);
+    maximum = walk(
         input, lowest, "largest", NamedReduction::largest,
-        [&](const Place &place, ValueRange best) -> FailureOr<Carried> {
-          FailureOr<Value> x = inputAt(input, place);
-          if (failed(x))
-            return failure();
-          return Carried{larger(counted(place, *x, lowest), best[0])};
+        [&](const Place &place, ValueRange best) {
+          Value element = counted(place, inputAt(input, place), lowest);
+          return Carried{larger(element, best[0])};
         },
         [&](ValueRange x, ValueRange y) {
           return Carried{larger(x[0], y[0])};
-        });
-    if (failed(largest))
-      return failure();
-    maximum = largest->front();
+        })[0];
     // Overlapping vectors would read exponentials instead of the input.
     if (!logarithm && choice.keepsPowers)
       powers = keep(type, "powers");
     else if (!logarithm && buffers.contains(input) && input.hasOneUse())
       powers = buffers.lookup(input);
-    FailureOr<Carried> sums = walk(
-        input, zero, "sum", NamedReduction::sum,
-        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
-          FailureOr<Value> x = inputAt(input, place);
-          if (failed(x))
-            return failure();
-          Value power = powerOf(*x, maximum, place.lanes);
-          if (powers)
-            save(powers, power, place);
-          return Carried{math.add(carried[0], counted(place, power, zero))};
-        },
-        [&](ValueRange x, ValueRange y) {
-          return Carried{math.add(x[0], y[0])};
-        });
-    if (failed(sums))
-      return failure();
-    sum = sums->front();
+    sum = total(input, "sum", [&](const Place &place, Value before) {
+      Value power = powerOf(inputAt(input, place), maximum, place.lanes);
+      if (powers)
+        save(powers, power, place);
+      return math.add(before, counted(place, power, zero));
+    });
   }
 
   if (logarithm) {
     Value logOfSum = named(math.log(sum), "logOfSum");
     emitter.bindSource(
-        result,
-        [=, this](ValueRange indices, int64_t lanes,
-                  Value mask) -> FailureOr<Value> {
-          FailureOr<Value> x = emitter.emit(input, indices, lanes, mask);
-          if (failed(x))
-            return failure();
-          Value shifted = math.sub(*x, spread(maximum, lanes));
+        result, [=, this](ValueRange indices, int64_t lanes, Value mask) {
+          Value shifted = math.sub(emitter.value(input, indices, lanes, mask),
+                                   spread(maximum, lanes));
           return emitter.round(math.sub(shifted, spread(logOfSum, lanes)),
                                elementType);
         });
-    return success();
+    return;
   }
   Value inverse =
       named(math.div(math.constant(sum.getType(), 1.0), sum), "inverse");
-  emitter.bindSource(result,
-                     [=, this](ValueRange indices, int64_t lanes,
-                               Value mask) -> FailureOr<Value> {
-                       FailureOr<Value> power =
-                           powers ? saved(powers, indices, lanes)
-                                  : emitter.emit(input, indices, lanes, mask);
-                       if (failed(power))
-                         return failure();
-                       if (!powers)
-                         power = powerOf(*power, maximum, lanes);
-                       return emitter.round(
-                           math.mul(*power, spread(inverse, lanes)),
-                           elementType);
-                     });
-  return success();
+  emitter.bindSource(result, [=, this](ValueRange indices, int64_t lanes,
+                                       Value mask) {
+    Value power = powers ? saved(powers, indices, lanes)
+                         : powerOf(emitter.value(input, indices, lanes, mask),
+                                   maximum, lanes);
+    return emitter.round(math.mul(power, spread(inverse, lanes)), elementType);
+  });
+}
+
+Value RowKernelEmitter::total(
+    Value input, StringRef name,
+    llvm::function_ref<Value(const Place &, Value)> add) {
+  Type type = carriedType(getElementTypeOrSelf(input.getType()));
+  return walk(
+      input, math.constant(type, 0.0), name, NamedReduction::sum,
+      [&](const Place &place, ValueRange sums) {
+        return Carried{add(place, sums[0])};
+      },
+      [&](ValueRange x, ValueRange y) {
+        return Carried{math.add(x[0], y[0])};
+      })[0];
 }
 
 /// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, with
 /// the variance about the mean in a second pass (no cancellation); RMS norm has
 /// neither mean nor bias.
-LogicalResult RowKernelEmitter::emitNorm(Operation *op, Value scale, Value bias,
-                                         double epsilon, bool centred) {
+void RowKernelEmitter::emitNorm(Operation *op, Value scale, Value bias,
+                                double epsilon, bool centred) {
   Value input = op->getOperand(0), result = op->getResult(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        type = carriedType(elementType);
   auto count =
       static_cast<double>(cast<ReductionOpInterface>(op).getReductionSize());
   Value zero = math.constant(type, 0.0);
-  auto add = [&](ValueRange x, ValueRange y) {
-    return Carried{math.add(x[0], y[0])};
-  };
   auto mean = [&](Value sum, StringRef name) {
     return named(math.div(sum, math.constant(sum.getType(), count)), name);
   };
   Value center;
-  if (centred) {
-    FailureOr<Carried> sum = walk(
-        input, zero, "sum", NamedReduction::sum,
-        [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
-          FailureOr<Value> x = inputAt(input, place);
-          if (failed(x))
-            return failure();
-          return Carried{math.add(carried[0], counted(place, *x, zero))};
-        },
-        add);
-    if (failed(sum))
-      return failure();
-    center = mean(sum->front(), "mean");
-  }
-  FailureOr<Carried> squares = walk(
-      input, zero, "squares", NamedReduction::sum,
-      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
-        FailureOr<Value> x = inputAt(input, place);
-        if (failed(x))
-          return failure();
+  if (centred)
+    center =
+        mean(total(input, "sum",
+                   [&](const Place &place, Value before) {
+                     return math.add(
+                         before, counted(place, inputAt(input, place), zero));
+                   }),
+             "mean");
+  Value squares =
+      total(input, "squares", [&](const Place &place, Value before) {
+        Value x = inputAt(input, place);
         Value offset = counted(
-            place, center ? math.sub(*x, spread(center, place.lanes)) : *x,
-            zero);
-        return Carried{math.fma(offset, offset, carried[0])};
-      },
-      add);
-  if (failed(squares))
-    return failure();
-  Value variance = mean(squares->front(), "variance");
+            place, center ? math.sub(x, spread(center, place.lanes)) : x, zero);
+        return math.fma(offset, offset, before);
+      });
+  Value variance = mean(squares, "variance");
   Value deviation = math.sqrt(math.add(variance, epsilon));
   Value inverse = named(
       math.div(math.constant(variance.getType(), 1.0), deviation), "inverse");
 
-  emitter.bindSource(
-      result,
-      [=, this](ValueRange indices, int64_t lanes,
-                Value mask) -> FailureOr<Value> {
-        LaneRange range{0, form.shape.back()};
-        FailureOr<Value> x = emitter.emit(input, indices, lanes, mask);
-        FailureOr<Value> factor =
-            emitter.emitBroadcast(scale, indices, lanes, range, mask);
-        if (failed(x) || failed(factor))
-          return failure();
-        Value offset = center ? math.sub(*x, spread(center, lanes)) : *x;
-        Value normal = math.mul(offset, spread(inverse, lanes));
-        if (!bias)
-          return emitter.round(math.mul(normal, *factor), elementType);
-        FailureOr<Value> shift =
-            emitter.emitBroadcast(bias, indices, lanes, range, mask);
-        if (failed(shift))
-          return failure();
-        return emitter.round(math.fma(normal, *factor, *shift), elementType);
-      });
-  return success();
+  emitter.bindSource(result, [=, this](ValueRange indices, int64_t lanes,
+                                       Value mask) {
+    ElementEmitter::Request at{indices, lanes, mask, {0, form.shape.back()}};
+    Value x = emitter.value(input, at),
+          factor = emitter.operandValue(scale, at);
+    Value offset = center ? math.sub(x, spread(center, lanes)) : x;
+    Value normal = math.mul(offset, spread(inverse, lanes));
+    if (!bias)
+      return emitter.round(math.mul(normal, factor), elementType);
+    Value shift = emitter.operandValue(bias, at);
+    return emitter.round(math.fma(normal, factor, shift), elementType);
+  });
 }

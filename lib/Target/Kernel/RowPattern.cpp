@@ -113,7 +113,7 @@ SmallVector<Value> RowPattern::rowIndices(ElementEmitter &emitter,
         indices.push_back(emitter.index(0));
     return indices;
   }
-  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
+  IndexMath index = emitter.indexMath();
   Value position = emitter.index(0);
   for (size_t dim = 0; dim < at.size(); ++dim)
     if (!isAxis(dim))
@@ -124,16 +124,10 @@ SmallVector<Value> RowPattern::rowIndices(ElementEmitter &emitter,
 LogicalResult RowPattern::analyze(const ElementEmitter &emitter,
                                   ArrayRef<Root> roots) {
   llvm::SetVector<Operation *> needed;
-  SmallVector<Value> work;
-  for (const Root &root : roots)
-    work.push_back(root.tensor);
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (op && !emitter.isBound(value) && needed.insert(op))
-      llvm::append_range(work, op->getOperands());
-  }
-  SmallVector<Operation *> order(needed.begin(), needed.end());
+  visitDefinitions(emitter, roots, [&](Operation *op) {
+    return needed.insert(op) ? WalkResult::advance() : WalkResult::skip();
+  });
+  SmallVector<Operation *> order = needed.takeVector();
   llvm::sort(order,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   for (Operation *op : order) {

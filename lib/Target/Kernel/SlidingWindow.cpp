@@ -59,6 +59,25 @@ WindowShape::at(IndexMath &math, ValueRange output,
   return dimensions;
 }
 
+Carried mpc::overWindow(ElementEmitter &emitter,
+                        ArrayRef<WindowDimension> window, ValueRange initial,
+                        llvm::function_ref<void(size_t, Value, Value)> place,
+                        llvm::function_ref<Carried(ValueRange)> body) {
+  IndexMath math = emitter.indexMath();
+  auto nest = [&](auto &&self, size_t dim, ValueRange carried) -> Carried {
+    if (dim == window.size())
+      return body(carried);
+    const WindowDimension &range = window[dim];
+    return carry(emitter, range.begin, range.end, 1, carried,
+                 [&](Value k, ValueRange next) {
+                   place(dim, k,
+                         math.add(range.start, math.mul(k, range.dilation)));
+                   return self(self, dim + 1, next);
+                 });
+  };
+  return nest(nest, 0, initial);
+}
+
 HoldingWindows mpc::windowsAround(IndexMath &math, const WindowShape &pool,
                                   size_t dim, Value input, int64_t inputExtent,
                                   int64_t outputExtent) {
@@ -96,9 +115,8 @@ Value mpc::countedElements(IndexMath &math, ArrayRef<WindowDimension> window,
   }
   elements =
       b.createOrFold<arith::MaxSIOp>(math.loc, elements, math.constant(1));
+  ValueMath values(b, math.loc);
   if (std::optional<int64_t> known = getConstantIntValue(elements))
-    return ValueMath(b, math.loc).constant(type, static_cast<double>(*known));
-  Value wide =
-      arith::IndexCastOp::create(b, math.loc, b.getI64Type(), elements);
-  return arith::SIToFPOp::create(b, math.loc, type, wide);
+    return values.constant(type, static_cast<double>(*known));
+  return values.toFloat(values.castIndex(elements, b.getI64Type()), type);
 }

@@ -44,6 +44,16 @@ struct WindowShape {
   bool channelsLast;
 };
 
+/// Loops over the positions of a window inside the input, with carried values:
+/// `place(dim, k, position)` sets window position `k` of a dimension and its
+/// input position, `body` is the innermost.
+Carried overWindow(
+    ElementEmitter &emitter, llvm::ArrayRef<WindowDimension> window,
+    mlir::ValueRange initial,
+    llvm::function_ref<void(size_t dim, mlir::Value k, mlir::Value position)>
+        place,
+    llvm::function_ref<Carried(mlir::ValueRange)> body);
+
 /// The outputs whose windows may contain one input position, along one
 /// dimension.
 struct HoldingWindows {

@@ -116,7 +116,6 @@ bool mpc::addsUp(ItemLoopOp walk) {
 }
 
 void LoopTiles::lowerWalk(ItemLoopOp walk) {
-  Location loc = walk.getLoc();
   ArrayRef<int64_t> from = walk.getFrom(), to = walk.getTo();
   auto by = static_cast<int64_t>(walk.getBy());
   int64_t line = to.back() - from.back(), whole = line / by * by;
@@ -142,38 +141,30 @@ void LoopTiles::lowerWalk(ItemLoopOp walk) {
   auto lanes = [&](bool all) -> Value {
     if (!walk.getMasked())
       return {};
-    SmallVector<bool> counted(by, true);
-    if (!all)
-      std::fill_n(counted.begin(), by - (line - whole), false);
-    return arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(cast<VectorType>(walk.getMask().getType()),
-                               ArrayRef<bool>(counted)));
+    return keepMask(emitter, by, all ? 0 : by - (line - whole));
   };
   bool adds = addsUp(walk);
-  auto loop =
-      [&](Value begin, Value end, int64_t step, ValueRange sums, int64_t terms,
-          llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
-        return adds ? sumLoop(emitter, begin, end, step, sums,
-                              walk.getInitial(), terms, inner)
-                    : carryLoop(emitter, begin, end, step, sums, inner);
-      };
-  auto walkLine = [&](ValueRange sums) -> FailureOr<Carried> {
+  auto loop = [&](Value begin, Value end, int64_t step, ValueRange sums,
+                  int64_t terms, CarriedBody inner) {
+    return adds ? carrySum(emitter, begin, end, step, sums, walk.getInitial(),
+                           terms, inner)
+                : carry(emitter, begin, end, step, sums, inner);
+  };
+  auto walkLine = [&](ValueRange sums) {
     auto step = [&](Value position, ValueRange carried) {
       at.back() = position;
-      return FailureOr<Carried>(body(carried, lanes(true), whole == line));
+      return body(carried, lanes(true), whole == line);
     };
     Value begin = emitter.index(from.back()),
           end = emitter.index(from.back() + whole);
-    FailureOr<Carried> result = loop(begin, end, by, sums, /*terms=*/1, step);
+    Carried result = loop(begin, end, by, sums, /*terms=*/1, step);
     if (whole == line)
       return result;
     // The remainder as one vector that ends with the row.
     at.back() = emitter.index(to.back() - by);
-    return body(*result, lanes(false), /*isLast=*/true);
+    return body(result, lanes(false), /*isLast=*/true);
   };
-  auto nest = [&](auto &&self, size_t depth,
-                  ValueRange sums) -> FailureOr<Carried> {
+  auto nest = [&](auto &&self, size_t depth, ValueRange sums) -> Carried {
     if (depth + 1 == from.size())
       return walkLine(sums);
     int64_t terms = llvm::divideCeilSigned(line, by);
@@ -186,7 +177,7 @@ void LoopTiles::lowerWalk(ItemLoopOp walk) {
                   return self(self, depth + 1, carried);
                 });
   };
-  walk.replaceAllUsesWith(*nest(nest, 0, walk.getInitial()));
+  walk.replaceAllUsesWith(nest(nest, 0, walk.getInitial()));
 }
 
 SmallVector<Value> LoopTiles::indices(Value place, ValueRange positions) {

@@ -489,9 +489,8 @@ void GradientCheckEmitter::finishFlags(size_t number) {
         Value isBad =
             math.compare(CmpIPredicate::ne, flag, math.integer(i32, 0));
         Value gradient = arith::IndexCastOp::create(builder, loc, i64, place);
-        return Carried{
-            math.select(isBad, gradient, carried[0]),
-            math.select(isBad, math.addInt(carried[1], 1), carried[1])};
+        return Carried{math.select(isBad, gradient, carried[0]),
+                       math.select(isBad, math.add(carried[1], 1), carried[1])};
       });
   if (Value finite = outputOf(kernel, check.op->getResult(0)))
     emitter.store(
