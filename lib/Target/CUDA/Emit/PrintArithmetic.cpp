@@ -7,8 +7,6 @@
 #include "IndexRange.h"
 #include "KernelPrinter.h"
 
-#include "Target/Math/Functions.h"
-
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -77,15 +75,14 @@ static bool printCast(KernelPrinter &p, Operation *op) {
     return true;
   }
   if (isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp,
-          arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
+          arith::TruncIOp, arith::IndexCastOp>(op)) {
     if (p.typeName(from, op) == p.typeName(to, op)) {
       p.define(result, p.take(input));
       return true;
     }
     Expression x = p.takeWhole(input);
     bool isBool = fromElement.isInteger(1);
-    if (isa<arith::UIToFPOp>(op) ||
-        (isa<arith::ExtUIOp, arith::IndexCastUIOp>(op) && !isBool))
+    if (isa<arith::UIToFPOp>(op) || (isa<arith::ExtUIOp>(op) && !isBool))
       x = castTo(p, from, x, op, /*toUnsigned=*/true);
     x = castTo(p, to, x, op);
     p.define(result, isBool && isa<arith::ExtSIOp>(op) ? prefix("-", x) : x);
@@ -128,27 +125,15 @@ static const OpForm kForms[] = {
     {"arith.divf", "/", Precedence::Product},
     {"arith.maximumf", "maximum"},
     {"arith.minimumf", "minimum"},
-    {"arith.maxnumf", "maximumNumber"},
-    {"arith.minnumf", "minimumNumber"},
-    {"arith.remf", "rem"},
     {"math.absf", "abs"},
-    {"math.absi", "abs"},
     {"math.ceil", "ceil"},
     {"math.copysign", "copySign"},
     {"math.floor", "floor"},
     {"math.fma", "fma"},
-    {"math.powf", "pow"},
     {"math.roundeven", "roundEven"},
-    {"math.rsqrt", "rsqrt"},
     {"math.sqrt", "sqrt"},
     {"math.trunc", "trunc"},
-#define MPC_MATH_FORM(name) {"math." #name, #name},
-    // clang-format off
-    MPC_MATH_1(MPC_MATH_FORM)
-    MPC_MATH_2(MPC_MATH_FORM)
-// clang-format on
-#undef MPC_MATH_FORM
-        {"arith.addi", "+", Precedence::Sum, Numbers::Signed, "add"},
+    {"arith.addi", "+", Precedence::Sum, Numbers::Signed, "add"},
     {"arith.subi", "-", Precedence::Sum, Numbers::Signed, "subtract"},
     {"arith.muli", "*", Precedence::Product, Numbers::Signed, "multiply"},
     {"arith.divsi", "/", Precedence::Product, Numbers::Signed},
@@ -165,7 +150,6 @@ static const OpForm kForms[] = {
     {"arith.minsi", "minimum", Precedence::Primary, Numbers::Signed},
     {"arith.maxui", "maximum", Precedence::Primary, Numbers::Unsigned},
     {"arith.minui", "minimum", Precedence::Primary, Numbers::Unsigned},
-    {"arith.ceildivui", "ceilDivide", Precedence::Primary, Numbers::Signed},
 };
 
 static bool bothNonNegative(Operation *op) {
@@ -234,8 +218,6 @@ static bool printForm(KernelPrinter &p, Operation *op) {
   }
   if (element.isInteger(1) && printBoolean(p, op))
     return true;
-  if (isa<arith::CeilDivUIOp>(op) && !bothNonNegative(op))
-    return false;
   if (form->numbers == Numbers::Unsigned && !bothNonNegative(op)) {
     Expression text = unsignedOperation(p, op, form->text, form->precedence);
     p.define(result, castTo(p, result.getType(), text, op));

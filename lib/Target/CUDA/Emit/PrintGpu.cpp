@@ -14,14 +14,12 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Prints the index of a thread, block or lane, or the size of a grid.
+/// Prints the index of a thread, block or lane.
 static bool printIndex(KernelPrinter &p, Operation *op) {
   StringRef function =
       llvm::StringSwitch<StringRef>(op->getName().getStringRef())
           .Case("gpu.thread_id", "thread")
           .Case("gpu.block_id", "block")
-          .Case("gpu.block_dim", "blockSize")
-          .Case("gpu.grid_dim", "gridSize")
           .Case("gpu.lane_id", "lane")
           .Case("gpu.subgroup_id", "warp")
           .Default("");
@@ -43,23 +41,19 @@ bool cuda::printGpu(KernelPrinter &p, Operation *op) {
     p.effect("mpc::barrier();");
     return true;
   }
-  if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
+  if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op);
+      shuffle && shuffle.getMode() == gpu::ShuffleMode::XOR) {
     if (!shuffle.getValid().use_empty()) {
       p.fail(op,
              "uses the validity result of a shuffle, which is not supported");
       return true;
     }
-    std::string name = "mpc::shuffle";
-    if (shuffle.getMode() != gpu::ShuffleMode::IDX)
-      name += llvm::convertToCamelFromSnakeCase(
-          gpu::stringifyShuffleMode(shuffle.getMode()),
-          /*capitalizeFirst=*/true);
     SmallVector<Expression> operands = {p.takeWhole(shuffle.getValue()),
                                         p.take(shuffle.getOffset())};
     APInt width;
     if (!matchPattern(shuffle.getWidth(), m_ConstantInt(&width)) || width != 32)
       operands.push_back(p.take(shuffle.getWidth()));
-    p.declare(shuffle.getShuffleResult(), call(name, operands));
+    p.declare(shuffle.getShuffleResult(), call("mpc::shuffleXor", operands));
     return true;
   }
   if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op)) {
@@ -86,17 +80,7 @@ static std::string typeName(cuda::FragmentType type) {
 
 bool cuda::printCuda(KernelPrinter &p, Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
-    Expression text = p.function(op, prelude.getCallee());
-    // Collectives must be reached by all lanes: never move them.
-    StringRef name = prelude.getCallee();
-    bool isCollective = name.starts_with("warp") ||
-                        name.starts_with("barrier") ||
-                        name.starts_with("shuffle") || name == "ballot" ||
-                        name == "any" || name == "all";
-    if (isCollective)
-      p.declare(prelude.getResult(), text);
-    else
-      p.define(prelude.getResult(), text);
+    p.define(prelude.getResult(), p.function(op, prelude.getCallee()));
     return true;
   }
   if (auto product = dyn_cast<cuda::MmaOp>(op)) {

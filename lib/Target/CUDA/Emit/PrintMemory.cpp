@@ -22,9 +22,7 @@ using namespace mpc::cuda;
 /// Returns true if the memory is read-only, for a pointer to const.
 static bool isConstant(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
-    if (!isa<memref::SubViewOp, memref::ReinterpretCastOp, memref::CastOp,
-             memref::CollapseShapeOp, memref::ExpandShapeOp, memref::ViewOp,
-             memref::AssumeAlignmentOp>(op))
+    if (!isa<memref::SubViewOp, memref::ReinterpretCastOp, memref::ViewOp>(op))
       return false;
     memref = op->getOperand(0);
   }
@@ -55,15 +53,6 @@ static void definePointer(KernelPrinter &p, Value memref, Expression start,
   p.line((isConstant(memref) ? "const " : "") + p.typeName(element, op) + " *" +
          name + " = " + start.text + ";");
   p.bindBuffer(memref, {name});
-}
-
-/// Returns the address of the first element of an array of rank `rank`.
-static Expression firstElement(const KernelPrinter::Buffer &array,
-                               int64_t rank) {
-  std::string text = "&" + array.name;
-  for (int64_t i = 0; i < rank; ++i)
-    text += "[0]";
-  return {text, Precedence::Unary};
 }
 
 static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
@@ -132,22 +121,13 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Returns the prelude function ("atomicAdd") of a read-modify-write.
-static StringRef atomicName(arith::AtomicRMWKind kind) {
-  return llvm::StringSwitch<StringRef>(arith::stringifyAtomicRMWKind(kind))
-      .Cases({"addf", "addi"}, "atomicAdd")
-      .Cases({"maximumf", "maxs"}, "atomicMax")
-      .Cases({"minimumf", "mins"}, "atomicMin")
-      .Case("maxu", "atomicMaxUnsigned")
-      .Case("minu", "atomicMinUnsigned")
-      .Case("ori", "atomicOr")
-      .Case("andi", "atomicAnd")
-      .Case("assign", "atomicExchange")
-      .Default("");
-}
-
 static void printAtomic(KernelPrinter &p, memref::AtomicRMWOp op) {
-  StringRef name = atomicName(op.getKind());
+  StringRef name =
+      llvm::StringSwitch<StringRef>(arith::stringifyAtomicRMWKind(op.getKind()))
+          .Case("addi", "atomicAdd")
+          .Case("maxu", "atomicMaxUnsigned")
+          .Case("ori", "atomicOr")
+          .Default("");
   if (name.empty())
     return p.fail(op, "has no atomic function in CUDA C++");
   Expression to = p.address(op.getMemref(), op.getIndices(), op);
@@ -251,8 +231,12 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
   if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op)) {
     KernelPrinter::Buffer source = p.bufferOf(cast.getSource(), op);
     int64_t rank = mlir::cast<MemRefType>(cast.getSource().getType()).getRank();
-    Expression start =
-        source.isArray ? firstElement(source, rank) : Expression(source.name);
+    Expression start(source.name);
+    if (source.isArray) {
+      for (int64_t i = 0; i < rank; ++i)
+        start.text += "[0]";
+      start = prefix("&", start);
+    }
     OpFoldResult offset = cast.getMixedOffsets().front();
     if (auto value = dyn_cast<Value>(offset))
       start = binary(start, "+", p.take(value), Precedence::Sum);
@@ -261,19 +245,6 @@ bool cuda::printMemory(KernelPrinter &p, Operation *op) {
                      Expression(std::to_string(*getConstantIntValue(offset))),
                      Precedence::Sum);
     definePointer(p, cast, start, op);
-    return true;
-  }
-  if (isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::CastOp,
-          memref::AssumeAlignmentOp, memref::MemorySpaceCastOp>(op)) {
-    KernelPrinter::Buffer source = p.bufferOf(op->getOperand(0), op);
-    bool reshapes = isa<memref::CollapseShapeOp, memref::ExpandShapeOp>(op);
-    if (!source.isArray || !reshapes) {
-      p.bindBuffer(op->getResult(0), source);
-      return true;
-    }
-    auto type = mlir::cast<MemRefType>(op->getOperand(0).getType());
-    definePointer(p, op->getResult(0), firstElement(source, type.getRank()),
-                  op);
     return true;
   }
   return false;

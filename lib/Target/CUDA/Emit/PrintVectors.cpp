@@ -6,29 +6,19 @@
 
 #include "KernelPrinter.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
-/// Returns "mpc::shuffleLanes<0, 2>": a permutation of the lanes of one or two
-/// vectors.
-static std::string lanePicker(ArrayRef<int64_t> lanes) {
-  std::string text = "mpc::shuffleLanes<";
-  for (auto [i, lane] : llvm::enumerate(lanes))
-    text += (i ? ", " : "") + std::to_string(lane);
-  return text + ">";
-}
-
 ReductionNames cuda::reductionNames(StringRef kind) {
   return llvm::StringSwitch<ReductionNames>(kind)
       .Case("add", {"sumOfLanes", "warpSum"})
-      .Case("mul", {"productOfLanes", "warpProduct"})
-      .Cases({"maximumf", "maxsi"}, {"maximumOfLanes", "warpMax"})
-      .Cases({"minimumf", "minsi"}, {"minimumOfLanes", "warpMin"})
-      .Case("and", {"allLanes", "warpAnd"})
-      .Case("or", {"anyLane", "warpOr"})
+      .Case("maximumf", {"maximumOfLanes", "warpMax"})
+      .Case("minimumf", {"minimumOfLanes", "warpMin"})
+      .Case("or", {"anyLane", ""})
       .Default({});
 }
 
@@ -61,19 +51,6 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
                        {vector, lane}});
     return true;
   }
-  if (auto insert = dyn_cast<vector::InsertOp>(op)) {
-    if (insert.getStaticPosition().size() != 1 ||
-        isa<VectorType>(insert.getValueToStoreType()))
-      return false;
-    Expression lane =
-        insert.hasDynamicPosition()
-            ? p.take(insert.getDynamicPosition().front())
-            : Expression(std::to_string(insert.getStaticPosition()[0]));
-    Expression vector = p.takeWhole(insert.getDest());
-    Expression value = p.take(insert.getValueToStore());
-    p.define(insert, call("mpc::withLane", {vector, lane, value}));
-    return true;
-  }
   if (auto elements = dyn_cast<vector::FromElementsOp>(op)) {
     SmallVector<Expression> lanes;
     for (Value element : elements.getElements())
@@ -90,41 +67,16 @@ bool cuda::printVector(KernelPrinter &p, Operation *op) {
     Expression second = p.takeWhole(shuffle.getV2());
     if (both)
       operands.push_back(second);
-    p.define(shuffle, call(lanePicker(shuffle.getMask()), operands));
-    return true;
-  }
-  if (auto slice = dyn_cast<vector::ExtractStridedSliceOp>(op)) {
-    int64_t begin = cast<IntegerAttr>(slice.getOffsets()[0]).getInt();
-    SmallVector<int64_t> lanes;
-    for (int64_t i = 0; i < cast<VectorType>(slice.getType()).getDimSize(0);
-         ++i)
-      lanes.push_back(begin + i);
-    p.define(slice, call(lanePicker(lanes), p.takeWhole(slice.getSource())));
+    std::string mask = llvm::join(
+        llvm::map_range(shuffle.getMask(),
+                        [](int64_t lane) { return std::to_string(lane); }),
+        ", ");
+    p.define(shuffle, call("mpc::shuffleLanes<" + mask + ">", operands));
     return true;
   }
   if (auto cast = dyn_cast<vector::BitCastOp>(op)) {
     p.define(cast, call("mpc::bitcast<" + p.typeName(cast.getType(), op) + ">",
                         p.takeWhole(cast.getSource())));
-    return true;
-  }
-  if (auto step = dyn_cast<vector::StepOp>(op)) {
-    VectorType type = step.getType();
-    p.define(step, Expression("mpc::laneNumbers<" +
-                              std::to_string(type.getDimSize(0)) + ", " +
-                              p.typeName(type.getElementType(), op) + ">()"));
-    return true;
-  }
-  if (auto mask = dyn_cast<vector::ConstantMaskOp>(op)) {
-    p.define(mask,
-             Expression("mpc::firstLanes<" +
-                        std::to_string(mask.getType().getDimSize(0)) + ">(" +
-                        std::to_string(mask.getMaskDimSizes()[0]) + ")"));
-    return true;
-  }
-  if (auto mask = dyn_cast<vector::CreateMaskOp>(op)) {
-    std::string lanes = std::to_string(mask.getType().getDimSize(0));
-    p.define(mask, call("mpc::firstLanes<" + lanes + ">",
-                        p.take(mask.getOperands().front())));
     return true;
   }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {

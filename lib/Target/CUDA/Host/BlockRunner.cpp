@@ -7,6 +7,7 @@
 #include "BlockRunner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -93,20 +94,17 @@ void BlockRunner::reportStuck() {
   for (const Thread &waiting : threads) {
     if (waiting.state != State::AtWarpOperation)
       continue;
-    for (const WarpOperation &operation :
-         current->warps[waiting.where.number / 32])
-      for (int lane = 0; lane < kWarpSize; ++lane) {
-        if (!((operation.mask & ~operation.arrived) >> lane & 1))
-          continue;
-        int missing = waiting.where.number / 32 * 32 + lane;
-        std::string text = std::string("waits at ") + operation.name +
-                           " for lane " + std::to_string(lane);
-        text += missing < count
-                    ? ", thread " + triple(threads[missing].where.thread) +
-                          ", which " + describe(threads[missing])
-                    : ", which the block does not have";
-        return setFailure(waiting, text, operation.line);
-      }
+    int warp = waiting.where.number / kWarpSize;
+    const WarpOperation &operation = current->warps[warp];
+    int lane = std::countr_one(operation.arrived);
+    int missing = warp * kWarpSize + lane;
+    std::string text = std::string("waits at ") + operation.name +
+                       " for lane " + std::to_string(lane);
+    text += missing < count
+                ? ", thread " + triple(threads[missing].where.thread) +
+                      ", which " + describe(threads[missing])
+                : ", which the block does not have";
+    return setFailure(waiting, text, operation.line);
   }
   for (const Thread &waiting : threads)
     if (waiting.state == State::AtBarrier ||
@@ -178,12 +176,9 @@ void BlockRunner::openBarrier() {
   LiveBlock &block = *current;
   block.arrived = 0;
   checker.barrier();
-  block.barrierResult = 0;
   for (Thread &thread : block.threads)
-    if (thread.state != State::Ended) {
-      block.barrierResult += thread.condition;
+    if (thread.state != State::Ended)
       thread.state = State::Ready;
-    }
 }
 
 void BlockRunner::startBlock(LiveBlock &started, int number) {
@@ -365,12 +360,10 @@ void BlockRunner::land(const std::vector<Copy> &copies) {
 //===----------------------------------------------------------------------===//
 
 void BlockRunner::fillTable() {
-  barrier = [](Interface *table, int line, bool condition) {
+  barrier = [](Interface *table, int line) {
     BlockRunner &runner = self(table);
     LiveBlock &block = *runner.current;
-    Thread &mine = *runner.running;
-    mine.condition = condition;
-    mine.line = line;
+    runner.running->line = line;
     for (const Thread &other : block.threads)
       if (other.state == State::AtBarrier) {
         if (other.line != line)
@@ -384,45 +377,32 @@ void BlockRunner::fillTable() {
       runner.wait(State::AtBarrier, "barrier", line);
     else
       runner.openBarrier();
-    // Unchanged until all threads have reached the next barrier.
-    return block.barrierResult;
   };
 
   warpOperation = [](Interface *table, const char *name, int line,
-                     unsigned mask, WarpFunction compute, void *operands) {
+                     WarpFunction compute, void *operands) {
     BlockRunner &runner = self(table);
     Thread &mine = *runner.running;
+    int warp = mine.where.number / kWarpSize;
     int lane = mine.where.number % kWarpSize;
-    int first = mine.where.number - lane;
-    auto &pending = runner.current->warps[mine.where.number / kWarpSize];
-    if (!(mask >> lane & 1))
-      runner.stop(std::string(name) + " with a mask that lacks this lane",
-                  line);
-    // Operations with another mask may be pending. Whether all lanes of this
-    // mask arrive is checked at the end.
-    auto found =
-        std::find_if(pending.begin(), pending.end(),
-                     [&](const auto &other) { return other.mask == mask; });
-    if (found == pending.end()) {
-      pending.push_back({name, line, mask, 0, {}});
-      found = std::prev(pending.end());
-    }
-    if (found->line != line || std::strcmp(found->name, name) != 0)
+    WarpOperation &pending = runner.current->warps[warp];
+    if (pending.arrived == 0)
+      pending = {name, line, 0, {}};
+    if (pending.line != line || std::strcmp(pending.name, name) != 0)
       runner.stop(std::string("comes to ") + name +
-                      " while other lanes of its warp wait at " + found->name +
-                      " of line " + std::to_string(found->line),
+                      " while other lanes of its warp wait at " + pending.name +
+                      " of line " + std::to_string(pending.line),
                   line);
-    found->arrived |= 1u << lane;
-    found->operands[lane] = operands;
-    if (found->arrived != mask) {
+    pending.arrived |= 1u << lane;
+    pending.operands[lane] = operands;
+    if (~pending.arrived) {
       runner.wait(State::AtWarpOperation, name, line);
       return;
     }
-    compute(found->operands, mask);
-    pending.erase(found);
+    compute(pending.operands);
+    pending.arrived = 0;
     for (int i = 0; i < kWarpSize; ++i)
-      if (mask >> i & 1)
-        runner.current->threads[first + i].state = State::Ready;
+      runner.current->threads[warp * kWarpSize + i].state = State::Ready;
   };
 
   orderWarp = [](Interface *table) { ++self(table).running->warpStep; };

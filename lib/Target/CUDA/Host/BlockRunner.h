@@ -72,7 +72,6 @@ private:
     /// Counter, and expected blocks, of a grid barrier.
     const void *key = nullptr;
     int expected = 0;
-    bool condition = false;
     uint32_t warpStep = 0;
     std::vector<Copy> openCopies;
     std::deque<std::vector<Copy>> copyGroups;
@@ -80,11 +79,12 @@ private:
     std::deque<std::vector<Product>> productGroups;
     BlockRunner *runner = nullptr;
   };
+  /// A warp operation that waits for the lanes that have not arrived.
   struct WarpOperation {
-    const char *name;
-    int line;
-    unsigned mask, arrived;
-    void *operands[32];
+    const char *name = nullptr;
+    int line = 0;
+    uint32_t arrived = 0;
+    void *operands[32] = {};
   };
   struct SharedArray {
     const void *key;
@@ -95,11 +95,11 @@ private:
   struct LiveBlock {
     int number = 0;
     std::vector<Thread> threads;
-    std::vector<std::vector<WarpOperation>> warps;
+    std::vector<WarpOperation> warps;
     std::vector<char> arena;
     size_t arenaUsed = 0, sharedBytes = 0;
     std::vector<SharedArray> sharedArrays;
-    int arrived = 0, barrierResult = 0;
+    int arrived = 0;
     /// Number of threads in exited warps.
     int absent = 0;
     bool ended = false;

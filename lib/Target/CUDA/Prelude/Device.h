@@ -53,19 +53,10 @@ MPC_FUNCTION int lane() { return threadNumber() % kWarpSize; }
 MPC_FUNCTION int warp() { return threadNumber() / kWarpSize; }
 
 //===----------------------------------------------------------------------===//
-// Barriers and votes
+// Barriers
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION void barrier() { __syncthreads(); }
-MPC_FUNCTION int barrierCount(bool condition) {
-  return __syncthreads_count(condition);
-}
-MPC_FUNCTION bool barrierAny(bool condition) {
-  return __syncthreads_or(condition) != 0;
-}
-MPC_FUNCTION bool barrierAll(bool condition) {
-  return __syncthreads_and(condition) != 0;
-}
 MPC_FUNCTION void syncWarp() { __syncwarp(); }
 MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
@@ -113,24 +104,12 @@ MPC_FUNCTION void gridBarrier(int *counter, int blocks, bool first) {
   __syncthreads();
 }
 
-MPC_FUNCTION unsigned ballot(bool condition, unsigned mask = kEveryLane) {
-  return __ballot_sync(mask, condition);
-}
-MPC_FUNCTION bool any(bool condition, unsigned mask = kEveryLane) {
-  return __any_sync(mask, condition) != 0;
-}
-MPC_FUNCTION bool all(bool condition, unsigned mask = kEveryLane) {
-  return __all_sync(mask, condition) != 0;
-}
-
 //===----------------------------------------------------------------------===//
-// Shuffles
+// Shuffle
 //===----------------------------------------------------------------------===//
 
-namespace detail {
-/// Applies `send` to each 32-bit word of a value.
-template <typename T, typename Send>
-MPC_FUNCTION T wordByWord(T value, Send send) {
+template <typename T>
+MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
   constexpr int count = (sizeof(T) + 3) / 4;
   union Words {
     unsigned words[count];
@@ -139,34 +118,8 @@ MPC_FUNCTION T wordByWord(T value, Send send) {
   data.words[count - 1] = 0;
   data.value = value;
   for (int i = 0; i < count; ++i)
-    data.words[i] = send(data.words[i]);
+    data.words[i] = __shfl_xor_sync(kEveryLane, data.words[i], flip, width);
   return data.value;
-}
-} // namespace detail
-
-template <typename T>
-MPC_FUNCTION T shuffle(T value, int from, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_sync(kEveryLane, word, from, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleUp(T value, int distance, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_up_sync(kEveryLane, word, distance, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleDown(T value, int distance, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_down_sync(kEveryLane, word, distance, width);
-  });
-}
-template <typename T>
-MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
-  return detail::wordByWord(value, [=](unsigned word) {
-    return __shfl_xor_sync(kEveryLane, word, flip, width);
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -310,30 +263,6 @@ template <int N, typename T> MPC_FUNCTION Vector<T, N> load(const T *from) {
   return data.value;
 }
 
-template <int N, typename T>
-MPC_FUNCTION Vector<T, N> loadConstant(const T *from) {
-  union Data {
-    unsigned words[4];
-    unsigned short small;
-    unsigned char byte;
-    Vector<T, N> value;
-  } data;
-  if constexpr (sizeof(T) * N == 16)
-    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(data.words[0]), "=r"(data.words[1]), "=r"(data.words[2]),
-          "=r"(data.words[3])
-        : "l"(from));
-  else if constexpr (sizeof(T) * N == 8)
-    asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
-        : "=r"(data.words[0]), "=r"(data.words[1])
-        : "l"(from));
-  else if constexpr (sizeof(T) * N == 4)
-    asm("ld.global.nc.u32 %0, [%1];" : "=r"(data.words[0]) : "l"(from));
-  else
-    return load<N>(from);
-  return data.value;
-}
-
 template <typename T, int N>
 MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
   detail::VectorWords<T, N> data;
@@ -355,32 +284,13 @@ MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
 }
 
 template <typename T> MPC_FUNCTION T atomicAdd(T *to, T value) {
-  // 64-bit add exists for unsigned only; the bits are the same.
-  if constexpr (static_cast<T>(0.5) == 0 && sizeof(T) == 8)
-    return static_cast<T>(
-        ::atomicAdd(reinterpret_cast<unsigned long long *>(to),
-                    static_cast<unsigned long long>(value)));
-  else
-    return ::atomicAdd(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicAnd(T *to, T value) {
-  return ::atomicAnd(to, value);
+  return ::atomicAdd(to, value);
 }
 template <typename T> MPC_FUNCTION T atomicOr(T *to, T value) {
   return ::atomicOr(to, value);
 }
 template <typename T> MPC_FUNCTION T atomicMaxInteger(T *to, T value) {
   return ::atomicMax(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicMinInteger(T *to, T value) {
-  return ::atomicMin(to, value);
-}
-template <typename T> MPC_FUNCTION T atomicExchange(T *to, T value) {
-  return ::atomicExch(to, value);
-}
-template <typename T>
-MPC_FUNCTION T atomicCompareExchange(T *to, T expected, T value) {
-  return ::atomicCAS(to, expected, value);
 }
 
 MPC_FUNCTION unsigned sharedAddress(const void *pointer) {

@@ -75,37 +75,27 @@ inline int lane() { return threadNumber() % kWarpSize; }
 inline int warp() { return threadNumber() / kWarpSize; }
 
 //===----------------------------------------------------------------------===//
-// Barriers and votes
+// Barriers
 //===----------------------------------------------------------------------===//
 
 /// All threads of the block must reach the same call. Orders all accesses
 /// before and after it.
 MPC_UNCHECKED inline void barrier(int line = __builtin_LINE()) {
-  host::runner->barrier(host::runner, line, false);
-}
-MPC_UNCHECKED inline int barrierCount(bool condition,
-                                      int line = __builtin_LINE()) {
-  return host::runner->barrier(host::runner, line, condition);
-}
-inline bool barrierAny(bool condition, int line = __builtin_LINE()) {
-  return barrierCount(condition, line) != 0;
-}
-inline bool barrierAll(bool condition, int line = __builtin_LINE()) {
-  return barrierCount(!condition, line) == 0;
+  host::runner->barrier(host::runner, line);
 }
 
 namespace host {
 /// Rendezvous of the lanes of a warp operation. `operands` receives the result.
-MPC_UNCHECKED inline void meet(const char *name, int line, unsigned mask,
-                               WarpFunction compute, void *operands) {
-  runner->warpOperation(runner, name, line, mask, compute, operands);
+MPC_UNCHECKED inline void meet(const char *name, int line, WarpFunction compute,
+                               void *operands) {
+  runner->warpOperation(runner, name, line, compute, operands);
 }
 } // namespace host
 
 /// Warp barrier: the only warp operation that orders memory accesses.
 MPC_UNCHECKED inline void syncWarp(int line = __builtin_LINE()) {
   char none = 0;
-  host::meet("syncWarp", line, kEveryLane, [](void **, unsigned) {}, &none);
+  host::meet("syncWarp", line, [](void **) {}, &none);
   host::runner->orderWarp(host::runner);
 }
 
@@ -124,34 +114,8 @@ MPC_UNCHECKED inline void gridBarrier(int *counter, int blocks, bool first,
   host::runner->gridBarrier(host::runner, counter, blocks, line);
 }
 
-MPC_UNCHECKED inline unsigned ballot(bool condition, unsigned mask = kEveryLane,
-                                     int line = __builtin_LINE()) {
-  unsigned vote = condition;
-  host::meet(
-      "ballot", line, mask,
-      [](void **lanes, unsigned mask) MPC_UNCHECKED {
-        unsigned votes = 0;
-        for (int i = 0; i < kWarpSize; ++i)
-          if ((mask >> i) & 1)
-            votes |= *static_cast<unsigned *>(lanes[i]) << i;
-        for (int i = 0; i < kWarpSize; ++i)
-          if ((mask >> i) & 1)
-            *static_cast<unsigned *>(lanes[i]) = votes;
-      },
-      &vote);
-  return vote;
-}
-inline bool any(bool condition, unsigned mask = kEveryLane,
-                int line = __builtin_LINE()) {
-  return ballot(condition, mask, line) != 0;
-}
-inline bool all(bool condition, unsigned mask = kEveryLane,
-                int line = __builtin_LINE()) {
-  return ballot(condition, mask, line) == mask;
-}
-
 //===----------------------------------------------------------------------===//
-// Shuffles
+// Shuffle
 //===----------------------------------------------------------------------===//
 
 namespace host {
@@ -161,58 +125,27 @@ template <typename T> struct Shuffled {
   int from;
   T result;
 };
+} // namespace host
 
-/// Lanes with `from` outside 0..31 keep their value.
+/// Returns the value of lane `lane ^ flip`; lanes whose source is in a later
+/// group of `width` keep theirs.
 template <typename T>
-MPC_UNCHECKED inline T exchange(const char *name, T value, int from, int line) {
-  Shuffled<T> operands{value, from, value};
-  meet(
-      name, line, kEveryLane,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+MPC_UNCHECKED inline T shuffleXor(T value, int flip, int width = kWarpSize,
+                                  int line = __builtin_LINE()) {
+  int own = lane(), from = own ^ flip;
+  bool inside = from < kWarpSize && from <= (own | (width - 1));
+  host::Shuffled<T> operands{value, inside ? from : own, value};
+  host::meet(
+      "shuffleXor", line,
+      [](void **lanes) MPC_UNCHECKED {
         for (int i = 0; i < kWarpSize; ++i) {
-          auto *mine = static_cast<Shuffled<T> *>(lanes[i]);
-          mine->result = static_cast<Shuffled<T> *>(lanes[mine->from])->value;
+          auto *mine = static_cast<host::Shuffled<T> *>(lanes[i]);
+          mine->result =
+              static_cast<host::Shuffled<T> *>(lanes[mine->from])->value;
         }
       },
       &operands);
   return operands.result;
-}
-} // namespace host
-
-/// Returns the value of lane `from` of this lane's group of `width` (a power of
-/// two).
-template <typename T>
-inline T shuffle(T value, int from, int width = kWarpSize,
-                 int line = __builtin_LINE()) {
-  int group = lane() & ~(width - 1);
-  return host::exchange("shuffle", value, group + (from & (width - 1)), line);
-}
-/// Returns the value of the lane `distance` below; lanes without one keep
-/// theirs.
-template <typename T>
-inline T shuffleUp(T value, int distance, int width = kWarpSize,
-                   int line = __builtin_LINE()) {
-  int own = lane(), from = own - distance;
-  bool inside = from >= (own & ~(width - 1));
-  return host::exchange("shuffleUp", value, inside ? from : own, line);
-}
-/// Returns the value of the lane `distance` above; lanes without one keep
-/// theirs.
-template <typename T>
-inline T shuffleDown(T value, int distance, int width = kWarpSize,
-                     int line = __builtin_LINE()) {
-  int own = lane(), from = own + distance;
-  bool inside = from <= (own | (width - 1));
-  return host::exchange("shuffleDown", value, inside ? from : own, line);
-}
-/// Returns the value of lane `lane ^ flip`; lanes whose source is in a later
-/// group of `width` keep theirs.
-template <typename T>
-inline T shuffleXor(T value, int flip, int width = kWarpSize,
-                    int line = __builtin_LINE()) {
-  int own = lane(), from = own ^ flip;
-  bool inside = from < kWarpSize && from <= (own | (width - 1));
-  return host::exchange("shuffleXor", value, inside ? from : own, line);
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,11 +284,6 @@ MPC_UNCHECKED inline Vector<T, N> load(const T *from,
   __builtin_memcpy(&result, from, sizeof(result));
   return result;
 }
-/// The same from global memory that is read-only during the launch.
-template <int N, typename T>
-inline Vector<T, N> loadConstant(const T *from, int line = __builtin_LINE()) {
-  return load<N>(from, line);
-}
 template <typename T, int N>
 MPC_UNCHECKED inline void store(T *to, const Vector<T, N> &value,
                                 int line = __builtin_LINE()) {
@@ -380,24 +308,11 @@ MPC_UNCHECKED inline T change(T *at, Change next) {
 template <typename T> inline T atomicAdd(T *to, T value) {
   return host::change(to, [=](T old) { return old + value; });
 }
-template <typename T> inline T atomicAnd(T *to, T value) {
-  return host::change(to, [=](T old) { return static_cast<T>(old & value); });
-}
 template <typename T> inline T atomicOr(T *to, T value) {
   return host::change(to, [=](T old) { return static_cast<T>(old | value); });
 }
 template <typename T> inline T atomicMaxInteger(T *to, T value) {
   return host::change(to, [=](T old) { return old > value ? old : value; });
-}
-template <typename T> inline T atomicMinInteger(T *to, T value) {
-  return host::change(to, [=](T old) { return old < value ? old : value; });
-}
-template <typename T> inline T atomicExchange(T *to, T value) {
-  return host::change(to, [=](T) { return value; });
-}
-template <typename T>
-inline T atomicCompareExchange(T *to, T expected, T value) {
-  return host::change(to, [=](T old) { return old == expected ? value : old; });
 }
 
 //===----------------------------------------------------------------------===//

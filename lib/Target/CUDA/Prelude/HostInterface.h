@@ -20,9 +20,9 @@ struct ThreadPlace {
 
 enum class Access { Read, Write, Atomic };
 
-/// Computes a warp operation after all lanes of `mask` have arrived: lanes[i]
-/// is the operand record of lane i, which also receives its result.
-using WarpFunction = void (*)(void **lanes, unsigned mask);
+/// Computes a warp operation after all lanes have arrived: lanes[i] is the
+/// operand record of lane i, which also receives its result.
+using WarpFunction = void (*)(void **lanes);
 
 /// Computes a thread's part of a warpgroup GEMM: accumulates into `sums`, or
 /// overwrites them if not `kept`.
@@ -33,10 +33,10 @@ struct Interface {
   const ThreadPlace *place;
   int block[3], blockSize[3], gridSize[3];
 
-  /// Block barrier; returns the number of threads with a true condition.
-  int (*barrier)(Interface *, int line, bool condition);
-  /// Waits for the lanes of `mask`; the last to arrive computes.
-  void (*warpOperation)(Interface *, const char *name, int line, unsigned mask,
+  /// Block barrier.
+  void (*barrier)(Interface *, int line);
+  /// Waits for all lanes of the warp; the last to arrive computes.
+  void (*warpOperation)(Interface *, const char *name, int line,
                         WarpFunction compute, void *operands);
   /// Orders the accesses of a warp's lanes; called by each after its wait.
   void (*orderWarp)(Interface *);

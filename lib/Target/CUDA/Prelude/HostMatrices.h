@@ -30,8 +30,8 @@ MPC_UNCHECKED inline void loadTiles(Word (&tiles)[Count], const void *row,
   }
   MatrixLoad operands{row, {}};
   meet(
-      Transposed ? "loadMatrixTransposed" : "loadMatrix", line, kEveryLane,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      Transposed ? "loadMatrixTransposed" : "loadMatrix", line,
+      [](void **lanes) MPC_UNCHECKED {
         for (int tile = 0; tile < Count; ++tile)
           for (int i = 0; i < kWarpSize; ++i) {
             unsigned pair = 0;
@@ -107,7 +107,7 @@ multiply(const char *name, float (&d)[4], const Word (&a)[CountA],
   __builtin_memcpy(operands.a, a, sizeof(a));
   __builtin_memcpy(operands.b, b, sizeof(b));
   __builtin_memcpy(operands.d, d, sizeof(d));
-  meet(name, line, kEveryLane, compute, &operands);
+  meet(name, line, compute, &operands);
   __builtin_memcpy(d, operands.d, sizeof(d));
 }
 } // namespace host
@@ -124,7 +124,7 @@ inline void mma(float (&d)[4], const Word (&a)[CountA], const Word (&b)[CountB],
   static_assert(CountA == 2 * CountB && CountA <= 4);
   host::multiply(
       "mma", d, a, b,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      [](void **lanes) MPC_UNCHECKED {
         host::multiplyTiles<16>(
             lanes,
             [](const host::Product &p, int g, int t, float (&a)[16][16])
@@ -153,7 +153,7 @@ inline void mmaTf32(float (&d)[4], const Word (&a)[CountA],
   static_assert(CountA == 2 * CountB && CountA <= 4);
   host::multiply(
       "mmaTf32", d, a, b,
-      [](void **lanes, unsigned) MPC_UNCHECKED {
+      [](void **lanes) MPC_UNCHECKED {
         host::multiplyTiles<8>(
             lanes,
             [](const host::Product &p, int g, int t, float (&a)[16][8])

@@ -116,23 +116,6 @@ MPC_FUNCTION bfloat16 toBfloat16(double x) {
 }
 
 //===----------------------------------------------------------------------===//
-// Minimum and maximum that ignore NaNs
-//===----------------------------------------------------------------------===//
-
-MPC_FUNCTION float maximumNumber(float x, float y) {
-  return isNan(x) ? y : isNan(y) ? x : maximum(x, y);
-}
-MPC_FUNCTION float minimumNumber(float x, float y) {
-  return isNan(x) ? y : isNan(y) ? x : minimum(x, y);
-}
-MPC_FUNCTION double maximumNumber(double x, double y) {
-  return isNan(x) ? y : isNan(y) ? x : maximum(x, y);
-}
-MPC_FUNCTION double minimumNumber(double x, double y) {
-  return isNan(x) ? y : isNan(y) ? x : minimum(x, y);
-}
-
-//===----------------------------------------------------------------------===//
 // Primitives of lib/Target/Math
 //===----------------------------------------------------------------------===//
 

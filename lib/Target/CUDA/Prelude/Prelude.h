@@ -14,11 +14,9 @@
 //   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, 1024-aligned
 //   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
 //   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
-//   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence,
-//   pause, gridBarrier, kernelBegin
-//   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
-//   atomicAdd, atomicMax, atomicMin, atomicExchange, atomicCompareExchange
-//   load<N>, loadConstant<N>, store
+//   barrier, syncWarp, fence, pause, gridBarrier, kernelBegin
+//   shuffleXor, atomicAdd, atomicOr
+//   load<N>, store
 //   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
 //   warpgroupMma, warpgroupFence, warpgroupCommit, warpgroupWait<Pending>,
@@ -28,7 +26,7 @@
 //   fma, sqrt, rem, floor, ceil, trunc, roundEven, abs, copySign, exp2Fast,
 //   rcpFast
 // and, the same text on both sides:
-//   Math.h         maximum, minimum, maximumNumber, minimumNumber, rsqrt
+//   Math.h         maximum, minimum, rsqrt
 //   Exponential.h  exp, expNonPositive, expm1, log, log1p, pow
 //   Activation.h   tanh, sigmoid, softplus, erf, gelu, geluTanh
 //   Circular.h     sin, cos, tan, asin, acos, atan, atan2
@@ -37,8 +35,7 @@
 //   Vector.h       operators and functions on Vectors, add, subtract, multiply
 //                  (wrapping), toInteger (saturating), bitcast, splat, select,
 //                  convert, shuffleLanes, ...
-//   Warp.h         warpSum, warpMax, warpMin, warpProduct, warpAnd, warpOr,
-//                  atomicMax, atomicMin
+//   Warp.h         warpSum, warpMax, warpMin, atomicMaxUnsigned
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,17 +66,10 @@ template <> inline constexpr bool isInteger<unsigned> = true;
 template <> inline constexpr bool isInteger<long long> = true;
 template <> inline constexpr bool isInteger<unsigned long long> = true;
 
+/// The type of wrapping arithmetic on T: an unsigned type of at least its
+/// width; the type itself for floats.
 template <typename T> struct Unsigned {
-  using Type = T;
-};
-template <> struct Unsigned<signed char> {
-  using Type = unsigned char;
-};
-template <> struct Unsigned<short> {
-  using Type = unsigned short;
-};
-template <> struct Unsigned<int> {
-  using Type = unsigned;
+  using Type = decltype(1u * T());
 };
 template <> struct Unsigned<long long> {
   using Type = unsigned long long;
@@ -102,9 +95,8 @@ template <typename T> MPC_FUNCTION T subtract(T x, detail::Same<T> y) {
   return static_cast<T>(static_cast<U>(x) - static_cast<U>(y));
 }
 template <typename T> MPC_FUNCTION T multiply(T x, detail::Same<T> y) {
-  // Short types would be promoted to int.
   using U = typename detail::Unsigned<T>::Type;
-  return static_cast<T>(1u * static_cast<U>(x) * static_cast<U>(y));
+  return static_cast<T>(static_cast<U>(x) * static_cast<U>(y));
 }
 
 namespace detail {
@@ -122,11 +114,6 @@ MPC_FUNCTION T minimum(T x, detail::Same<T> y) {
 template <typename T, detail::ForIntegers<T> = 0> MPC_FUNCTION T abs(T x) {
   return x < 0 ? subtract<T>(0, x) : x;
 }
-/// Returns x / y rounded up, for x >= 0 and y > 0.
-template <typename T> MPC_FUNCTION T ceilDivide(T x, detail::Same<T> y) {
-  return (x + y - 1) / y;
-}
-
 //===----------------------------------------------------------------------===//
 // Bits and special values
 //===----------------------------------------------------------------------===//
@@ -201,79 +188,47 @@ MPC_FUNCTION Integer toInteger(Float x) {
 // Vectors: operators
 //===----------------------------------------------------------------------===//
 
-/// Result lanes have the vectors' type.
-#define MPC_VECTOR_OPERATOR(sign, onIntegers)                                  \
+/// Returns a vector with `value` in lane i.
+#define MPC_LANES(type, count, value)                                          \
+  Vector<type, count> result;                                                  \
+  _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] = value;  \
+  return result
+#define MPC_X detail::laneOf(x, i)
+#define MPC_Y detail::laneOf(y, i)
+
+/// T is the lane type of the vectors.
+#define MPC_VECTOR_OPERATOR(sign, type, value)                                 \
   template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
   MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
-    using T = detail::CommonLane<A, B>;                                        \
+    using T [[maybe_unused]] = detail::CommonLane<A, B>;                       \
     constexpr int count = detail::CommonLanes<A, B>::count;                    \
-    Vector<T, count> result;                                                   \
-    _Pragma("unroll") for (int i = 0; i < count; ++i) {                        \
-      T a = static_cast<T>(detail::laneOf(x, i));                              \
-      T b = static_cast<T>(detail::laneOf(y, i));                              \
-      if constexpr (detail::isInteger<T>)                                      \
-        result.values[i] = static_cast<T>(onIntegers);                         \
-      else                                                                     \
-        result.values[i] = a sign b;                                           \
-    }                                                                          \
-    return result;                                                             \
+    MPC_LANES(type, count, static_cast<type>(value));                          \
   }
-MPC_VECTOR_OPERATOR(+, (add<T>(a, b)))
-MPC_VECTOR_OPERATOR(-, (subtract<T>(a, b)))
-MPC_VECTOR_OPERATOR(*, (multiply<T>(a, b)))
-MPC_VECTOR_OPERATOR(/, (a / b))
+MPC_VECTOR_OPERATOR(+, T, add<T>(MPC_X, MPC_Y))
+MPC_VECTOR_OPERATOR(-, T, subtract<T>(MPC_X, MPC_Y))
+MPC_VECTOR_OPERATOR(*, T, multiply<T>(MPC_X, MPC_Y))
+MPC_VECTOR_OPERATOR(/, T, static_cast<T>(MPC_X) / static_cast<T>(MPC_Y))
+MPC_VECTOR_OPERATOR(%, T, MPC_X % MPC_Y)
+MPC_VECTOR_OPERATOR(&, T, (MPC_X & MPC_Y))
+MPC_VECTOR_OPERATOR(|, T, MPC_X | MPC_Y)
+MPC_VECTOR_OPERATOR(^, T, MPC_X ^ MPC_Y)
+MPC_VECTOR_OPERATOR(<<, T, MPC_X << MPC_Y)
+MPC_VECTOR_OPERATOR(>>, T, MPC_X >> MPC_Y)
+MPC_VECTOR_OPERATOR(==, bool, MPC_X == MPC_Y)
+MPC_VECTOR_OPERATOR(!=, bool, MPC_X != MPC_Y)
+MPC_VECTOR_OPERATOR(<, bool, MPC_X < MPC_Y)
+MPC_VECTOR_OPERATOR(<=, bool, MPC_X <= MPC_Y)
+MPC_VECTOR_OPERATOR(>, bool, MPC_X > MPC_Y)
+MPC_VECTOR_OPERATOR(>=, bool, MPC_X >= MPC_Y)
 #undef MPC_VECTOR_OPERATOR
-
-#define MPC_VECTOR_BITS(sign)                                                  \
-  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
-  MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
-    using T = detail::CommonLane<A, B>;                                        \
-    constexpr int count = detail::CommonLanes<A, B>::count;                    \
-    Vector<T, count> result;                                                   \
-    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
-        static_cast<T>(detail::laneOf(x, i) sign detail::laneOf(y, i));        \
-    return result;                                                             \
-  }
-MPC_VECTOR_BITS(%)
-MPC_VECTOR_BITS(&)
-MPC_VECTOR_BITS(|)
-MPC_VECTOR_BITS(^)
-MPC_VECTOR_BITS(<<)
-MPC_VECTOR_BITS(>>)
-#undef MPC_VECTOR_BITS
-
-#define MPC_VECTOR_COMPARISON(sign)                                            \
-  template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
-  MPC_FUNCTION auto operator sign(const A &x, const B &y) {                    \
-    constexpr int count = detail::CommonLanes<A, B>::count;                    \
-    Vector<bool, count> result;                                                \
-    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
-        detail::laneOf(x, i) sign detail::laneOf(y, i);                        \
-    return result;                                                             \
-  }
-MPC_VECTOR_COMPARISON(==)
-MPC_VECTOR_COMPARISON(!=)
-MPC_VECTOR_COMPARISON(<)
-MPC_VECTOR_COMPARISON(<=)
-MPC_VECTOR_COMPARISON(>)
-MPC_VECTOR_COMPARISON(>=)
-#undef MPC_VECTOR_COMPARISON
 
 template <typename T, int N>
 MPC_FUNCTION Vector<T, N> operator-(const Vector<T, N> &x) {
-  Vector<T, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = -x.values[i];
-  return result;
+  MPC_LANES(T, N, -x.values[i]);
 }
 template <int N>
 MPC_FUNCTION Vector<bool, N> operator!(const Vector<bool, N> &x) {
-  Vector<bool, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = !x.values[i];
-  return result;
+  MPC_LANES(bool, N, !x.values[i]);
 }
 template <typename T, int N, typename B>
 MPC_FUNCTION void operator+=(Vector<T, N> &x, const B &y) {
@@ -294,29 +249,21 @@ MPC_FUNCTION void operator*=(Vector<T, N> &x, const B &y) {
 
 #define MPC_LANEWISE_1(name)                                                   \
   template <typename T, int N> MPC_FUNCTION auto name(const Vector<T, N> &x) { \
-    Vector<decltype(name(x.values[0])), N> result;                             \
-    _Pragma("unroll") for (int i = 0; i < N; ++i) result.values[i] =           \
-        name(x.values[i]);                                                     \
-    return result;                                                             \
+    MPC_LANES(decltype(name(x.values[0])), N, name(x.values[i]));              \
   }
 #define MPC_LANEWISE_2(name)                                                   \
   template <typename A, typename B, detail::ForVectors<A, B> = 0>              \
   MPC_FUNCTION auto name(const A &x, const B &y) {                             \
     constexpr int count = detail::CommonLanes<A, B>::count;                    \
-    Vector<decltype(name(detail::laneOf(x, 0), detail::laneOf(y, 0))), count>  \
-        result;                                                                \
-    _Pragma("unroll") for (int i = 0; i < count; ++i) result.values[i] =       \
-        name(detail::laneOf(x, i), detail::laneOf(y, i));                      \
-    return result;                                                             \
+    MPC_LANES(decltype(name(detail::laneOf(x, 0), detail::laneOf(y, 0))),      \
+              count, name(MPC_X, MPC_Y));                                      \
   }
 /// Overload for two equal vector types, which the scalar template would match.
 #define MPC_LANEWISE_ALIKE(name)                                               \
   template <typename T, int N>                                                 \
   MPC_FUNCTION auto name(const Vector<T, N> &x, const Vector<T, N> &y) {       \
-    Vector<decltype(name(x.values[0], y.values[0])), N> result;                \
-    _Pragma("unroll") for (int i = 0; i < N; ++i) result.values[i] =           \
-        name(x.values[i], y.values[i]);                                        \
-    return result;                                                             \
+    MPC_LANES(decltype(name(x.values[0], y.values[0])), N,                     \
+              name(x.values[i], y.values[i]));                                 \
   }
 MPC_MATH_1(MPC_LANEWISE_1)
 MPC_LANEWISE_1(abs)
@@ -344,8 +291,6 @@ MPC_LANEWISE_2(differs)
 MPC_LANEWISE_2(equalOrNan)
 MPC_LANEWISE_2(maximum)
 MPC_LANEWISE_2(minimum)
-MPC_LANEWISE_2(maximumNumber)
-MPC_LANEWISE_2(minimumNumber)
 MPC_LANEWISE_2(ordered)
 MPC_LANEWISE_2(rem)
 #undef MPC_LANEWISE_1
@@ -355,15 +300,9 @@ MPC_LANEWISE_2(rem)
 template <typename A, typename B, typename C, detail::ForVectors<A, B, C> = 0>
 MPC_FUNCTION auto fma(const A &x, const B &y, const C &z) {
   constexpr int count = detail::CommonLanes<A, B, C>::count;
-  Vector<decltype(fma(detail::laneOf(x, 0), detail::laneOf(y, 0),
-                      detail::laneOf(z, 0))),
-         count>
-      result;
-#pragma unroll
-  for (int i = 0; i < count; ++i)
-    result.values[i] =
-        fma(detail::laneOf(x, i), detail::laneOf(y, i), detail::laneOf(z, i));
-  return result;
+  MPC_LANES(decltype(fma(detail::laneOf(x, 0), detail::laneOf(y, 0),
+                         detail::laneOf(z, 0))),
+            count, fma(MPC_X, MPC_Y, detail::laneOf(z, i)));
 }
 
 /// Elementwise condition ? x : y; x or y is a vector.
@@ -371,31 +310,19 @@ template <typename C, typename A, typename B, detail::ForVectors<A, B> = 0>
 MPC_FUNCTION auto select(const C &condition, const A &x, const B &y) {
   using T = detail::CommonLane<A, B>;
   constexpr int count = detail::CommonLanes<A, B>::count;
-  Vector<T, count> result;
-#pragma unroll
-  for (int i = 0; i < count; ++i)
-    result.values[i] = detail::laneOf(condition, i)
-                           ? static_cast<T>(detail::laneOf(x, i))
-                           : static_cast<T>(detail::laneOf(y, i));
-  return result;
+  MPC_LANES(T, count,
+            detail::laneOf(condition, i) ? static_cast<T>(MPC_X)
+                                         : static_cast<T>(MPC_Y));
 }
 
 /// Converts each lane to another arithmetic type.
 template <typename To, typename T, int N>
 MPC_FUNCTION Vector<To, N> convert(const Vector<T, N> &x) {
-  Vector<To, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = static_cast<To>(x.values[i]);
-  return result;
+  MPC_LANES(To, N, static_cast<To>(x.values[i]));
 }
 template <typename Integer, typename T, int N>
 MPC_FUNCTION Vector<Integer, N> toInteger(const Vector<T, N> &x) {
-  Vector<Integer, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = toInteger<Integer>(x.values[i]);
-  return result;
+  MPC_LANES(Integer, N, toInteger<Integer>(x.values[i]));
 }
 
 //===----------------------------------------------------------------------===//
@@ -411,42 +338,13 @@ template <typename T> struct Other<T, T> {};
 } // namespace detail
 
 template <int N, typename T> MPC_FUNCTION Vector<T, N> splat(T x) {
-  Vector<T, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = x;
-  return result;
+  MPC_LANES(T, N, x);
 }
 /// Converts from a literal of another type.
 template <int N, typename T, typename From,
           typename = typename detail::Other<T, From>::type>
 MPC_FUNCTION Vector<T, N> splat(From x) {
   return splat<N>(static_cast<T>(x));
-}
-/// Returns 0, 1, ...
-template <int N, typename T> MPC_FUNCTION Vector<T, N> laneNumbers() {
-  Vector<T, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = static_cast<T>(i);
-  return result;
-}
-/// Returns true in the first `count` lanes.
-template <int N> MPC_FUNCTION Vector<bool, N> firstLanes(int count) {
-  Vector<bool, N> result;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    result.values[i] = i < count;
-  return result;
-}
-template <typename T, int N>
-MPC_FUNCTION Vector<T, N> withLane(Vector<T, N> x, int lane,
-                                   detail::Same<T> value) {
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    if (i == lane)
-      x.values[i] = value;
-  return x;
 }
 template <int... Lanes, typename T, int N>
 MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x) {
@@ -460,58 +358,29 @@ MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x,
                      : y.values[Lanes < N ? 0 : Lanes - N])...};
 }
 
+#undef MPC_LANES
+#undef MPC_X
+#undef MPC_Y
+
+/// Reductions over lanes and over a warp, and their results for two values.
+#define MPC_REDUCTIONS(apply)                                                  \
+  apply(sumOfLanes, warpSum, add<T>(a, b))                                     \
+      apply(maximumOfLanes, warpMax, maximum(a, b))                            \
+          apply(minimumOfLanes, warpMin, minimum(a, b))                        \
+              apply(anyLane, warpOr, static_cast<T>(a | b))
+
 /// Reduces from the first lane to the last.
-template <typename T, int N> MPC_FUNCTION T sumOfLanes(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    if constexpr (detail::isInteger<T>)
-      result = add<T>(result, x.values[i]);
-    else
-      result = result + x.values[i];
-  return result;
-}
-template <typename T, int N>
-MPC_FUNCTION T productOfLanes(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    if constexpr (detail::isInteger<T>)
-      result = multiply<T>(result, x.values[i]);
-    else
-      result = result * x.values[i];
-  return result;
-}
-template <typename T, int N>
-MPC_FUNCTION T maximumOfLanes(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    result = maximum(result, x.values[i]);
-  return result;
-}
-template <typename T, int N>
-MPC_FUNCTION T minimumOfLanes(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    result = minimum(result, x.values[i]);
-  return result;
-}
-template <typename T, int N> MPC_FUNCTION T anyLane(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    result = static_cast<T>(result | x.values[i]);
-  return result;
-}
-template <typename T, int N> MPC_FUNCTION T allLanes(const Vector<T, N> &x) {
-  T result = x.values[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    result = static_cast<T>(result & x.values[i]);
-  return result;
-}
+#define MPC_REDUCE_LANES(name, ofWarp, value)                                  \
+  template <typename T, int N> MPC_FUNCTION T name(const Vector<T, N> &x) {    \
+    T a = x.values[0];                                                         \
+    _Pragma("unroll") for (int i = 1; i < N; ++i) {                            \
+      T b = x.values[i];                                                       \
+      a = value;                                                               \
+    }                                                                          \
+    return a;                                                                  \
+  }
+MPC_REDUCTIONS(MPC_REDUCE_LANES)
+#undef MPC_REDUCE_LANES
 
 } // namespace mpc
 

@@ -64,7 +64,7 @@ TEST(PreludeVector, PowersAndAngles) {
 TEST(PreludeVector, LanesAgreeWithScalars) {
   HostModule module = compileKernels(kLanes, {"lanes"});
   std::vector<float> x = {1.5f, -2.25f, 3.1f, -0.0f, 0.5f, -7, 2.9f, 1}, y(22);
-  std::vector<int> n = {1, -2, 30, 400}, m(9);
+  std::vector<int> n = {1, -2, 30, 400}, m(5);
   Status status = module.launch(
       "lanes", grid(1, 1),
       {HostArgument::input("x", x), HostArgument::output("y", y),
@@ -79,7 +79,6 @@ TEST(PreludeVector, LanesAgreeWithScalars) {
     EXPECT_NEAR(y[16 + i], a, std::fabs(a) / 256);
     EXPECT_EQ(m[i], static_cast<int>((2147483647u + n[i]) ^
                                      (static_cast<unsigned>(n[i]) << 3)));
-    EXPECT_EQ(m[4 + i], (i == 3 ? 7 : i < 2) + i);
   }
   EXPECT_EQ(y[12], x[3]);
   EXPECT_EQ(y[13], x[4]);
@@ -87,7 +86,7 @@ TEST(PreludeVector, LanesAgreeWithScalars) {
   EXPECT_EQ(y[15], x[7]);
   EXPECT_EQ(y[20], ((x[0] + x[1]) + x[2]) + x[3]);
   EXPECT_EQ(y[21], 2.9f);
-  EXPECT_EQ(m[8], 1);
+  EXPECT_EQ(m[4], 1);
 }
 
 TEST(PreludeVector, DoublesRoundOnceAndReduceOverLanes) {

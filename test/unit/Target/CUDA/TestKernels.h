@@ -20,7 +20,7 @@ MPC_KERNEL(128) void vector_add(const float *__restrict__ x,
                                 float *__restrict__ sum, int n) {
   int i = 4 * (mpc::blockX() * mpc::blockSizeX() + mpc::threadX());
   if (i + 4 <= n) {
-    auto a = mpc::loadConstant<4>(x + i), b = mpc::loadConstant<4>(y + i);
+    auto a = mpc::load<4>(x + i), b = mpc::load<4>(y + i);
     for (int j = 0; j < 4; ++j)
       a[j] += b[j];
     mpc::store(sum + i, a);
@@ -254,49 +254,24 @@ MPC_KERNEL(64) void extremes(const float *x, float *larger, float *smaller,
 inline const char *const kWarps = R"(
 MPC_KERNEL(64) void shuffles(int *out, int by, int width) {
   int t = mpc::threadX();
-  out[t] = mpc::shuffle(t, by, width);
-  out[64 + t] = mpc::shuffleUp(t, by, width);
-  out[128 + t] = mpc::shuffleDown(t, by, width);
-  out[192 + t] = mpc::shuffleXor(t, by, width);
+  out[t] = mpc::shuffleXor(t, by, width);
 }
 MPC_KERNEL(32) void wide(const double *x, double *y, const mpc::half *h,
                          mpc::half *g) {
   int t = mpc::threadX();
   y[t] = mpc::shuffleXor(x[t], 5);
-  g[t] = mpc::shuffleDown(h[t], 1);
+  g[t] = mpc::shuffleXor(h[t], 1);
 }
-MPC_KERNEL(96) void votes(unsigned *out) {
-  int t = mpc::threadX();
-  unsigned ballot = mpc::ballot(t % 3 == 0);
-  bool any = mpc::any(t == 40), all = mpc::all(t >= 32);
-  int count = mpc::barrierCount(t % 5 == 0);
-  bool blockAny = mpc::barrierAny(t == 95);
-  bool blockAll = mpc::barrierAll(t != 95);
-  unsigned part = 0;
-  if (t % 32 < 8)
-    part = mpc::ballot(t % 2 == 1, 0xffu);
-  out[8 * t] = ballot;
-  out[8 * t + 1] = any;
-  out[8 * t + 2] = all;
-  out[8 * t + 3] = static_cast<unsigned>(count);
-  out[8 * t + 4] = blockAny;
-  out[8 * t + 5] = blockAll;
-  out[8 * t + 6] = part;
-  out[8 * t + 7] = static_cast<unsigned>(
+MPC_KERNEL(96) void numbers(unsigned *out) {
+  out[mpc::threadX()] = static_cast<unsigned>(
       mpc::warp() * 100 + mpc::lane() + (mpc::warpSum(1.0f) == 32.0f));
 }
-MPC_KERNEL(64) void atomics(const float *x, int *sum, float *floats,
-                            unsigned *seen) {
+MPC_KERNEL(64) void atomics(int *sum, long long *largest) {
   int t = mpc::blockX() * 64 + mpc::threadX();
   mpc::atomicAdd(&sum[0], t);
-  mpc::atomicMax(&sum[1], -t);
-  mpc::atomicMin(&sum[2], -t);
-  mpc::atomicAdd(&floats[0], 0.5f);
-  mpc::atomicMax(&floats[1], x[t]);
-  mpc::atomicMin(&floats[2], x[t]);
-  mpc::atomicExchange(&sum[3], 7);
-  mpc::atomicCompareExchange(seen, 0u, 17u);
-  mpc::atomicCompareExchange(seen, 0u, 18u);
+  mpc::atomicOr(&sum[1], 1 << t % 3);
+  mpc::atomicMaxUnsigned(&largest[0], static_cast<long long>(t));
+  mpc::atomicMaxUnsigned(&largest[1], t == 5 ? -1ll : 7ll);
 }
 )";
 
@@ -460,9 +435,7 @@ MPC_KERNEL(32) void lanes(const float *x, float *y, const int *n, int *m) {
   y[21] = mpc::maximumOfLanes(b);
   auto c = mpc::load<4>(n);
   mpc::store(m, (c + 2147483647) ^ (c << 3));
-  mpc::store(m + 4, mpc::withLane(mpc::convert<int>(mpc::firstLanes<4>(2)), 3,
-                                  7) + mpc::laneNumbers<4, int>());
-  m[8] = mpc::anyLane(c > 5) + 2 * mpc::allLanes(c > 5);
+  m[4] = mpc::anyLane(c > 5) + 2 * mpc::anyLane(c > 400);
 }
 MPC_KERNEL(32) void doubles(const double *x, double *y, mpc::half *h,
                             mpc::bfloat16 *b, long long *n) {

@@ -33,7 +33,7 @@ def Cuda_Value : AnyTypeOf<[AnySignlessInteger, AnyFloat, VectorOfAnyRankOf<[Any
 def Cuda_CallOp : Cuda_Op<"call", [Pure]> {
   let summary = "Call a prelude function elementwise";
   let description = [{
-    `callee` is the name without its namespace: `exp`, `gelu`, `warpSum`, `toTf32`.
+    `callee` is the name without its namespace: `exp`, `gelu`, `toTf32`.
     ```mlir
     %y = cuda.call "gelu"(%x) : (vector<4xf32>) -> vector<4xf32>
     ```

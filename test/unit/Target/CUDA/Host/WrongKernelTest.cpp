@@ -115,7 +115,7 @@ MPC_KERNEL(64) void two_warp_operations(const float *x, float *y, int n) {
   if (mpc::lane() < 16)
     value = mpc::shuffleXor(value, 1);
   else
-    value = mpc::shuffleDown(value, 1);
+    mpc::syncWarp();
   y[mpc::threadX()] = value;
 }
 MPC_KERNEL(64) void misaligned(const float *x, float *y, int n) {
@@ -295,7 +295,7 @@ TEST_F(WrongKernel, DivergentWarpOperation) {
   expect("part_of_a_warp", 94, "(32,0,0)",
          "waits at shuffleXor for lane 18, thread (50,0,0), which has ended");
   expect("two_warp_operations", 105, "(16,0,0)",
-         "comes to shuffleDown while other lanes of its warp wait at "
+         "comes to syncWarp while other lanes of its warp wait at "
          "shuffleXor of line 103");
   expect("half_a_warp", 98, "(32,0,0)",
          "waits at shuffleXor for lane 8, which the block does not have",
