@@ -50,15 +50,8 @@ std::string cuda::identifierFrom(StringRef text) {
 }
 
 StringRef cuda::nameOf(Location location) {
-  if (auto name = dyn_cast<NameLoc>(location))
-    return name.getName();
-  if (auto call = dyn_cast<CallSiteLoc>(location))
-    return nameOf(call.getCallee());
-  if (auto fused = dyn_cast<FusedLoc>(location))
-    for (Location part : fused.getLocations())
-      if (StringRef name = nameOf(part); !name.empty())
-        return name;
-  return {};
+  auto name = location->findInstanceOf<NameLoc>();
+  return name ? name.getName().getValue() : StringRef();
 }
 
 bool NameScopes::taken(StringRef name) const {

@@ -12,7 +12,7 @@
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Target/CUDA/Codegen.h"
 
-#include "mlir/IR/Matchers.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -412,7 +412,8 @@ KernelPrinter::Buffer KernelPrinter::bufferOf(Value memref, Operation *op) {
   return {"nothing"};
 }
 
-Expression KernelPrinter::offset(MemRefType type, Indices indices,
+Expression KernelPrinter::offset(MemRefType type,
+                                 ArrayRef<OpFoldResult> indices,
                                  Operation *op) {
   SmallVector<int64_t> strides;
   int64_t start;
@@ -424,12 +425,11 @@ Expression KernelPrinter::offset(MemRefType type, Indices indices,
   std::optional<Expression> sum;
   int64_t known = 0;
   for (auto [index, stride] : llvm::zip(indices, strides)) {
-    APInt constant;
-    if (matchPattern(index, m_ConstantInt(&constant))) {
-      known += constant.getSExtValue() * stride;
+    if (std::optional<int64_t> constant = getConstantIntValue(index)) {
+      known += *constant * stride;
       continue;
     }
-    Expression term = take(index);
+    Expression term = take(cast<Value>(index));
     if (stride != 1)
       term = binary(term, "*", Expression(std::to_string(stride)),
                     Precedence::Product);
@@ -451,8 +451,8 @@ Expression KernelPrinter::element(Value memref, Indices indices,
     for (Value index : indices)
       positions.push_back(take(index));
   else
-    positions.push_back(
-        offset(cast<MemRefType>(memref.getType()), indices, op));
+    positions.push_back(offset(cast<MemRefType>(memref.getType()),
+                               getAsOpFoldResult(indices), op));
   std::string text = buffer.name;
   for (const Expression &position : positions)
     text += "[" + position.text + "]";
@@ -464,7 +464,8 @@ Expression KernelPrinter::address(Value memref, Indices indices,
   Buffer buffer = bufferOf(memref, op);
   if (buffer.isArray)
     return prefix("&", element(memref, indices, op));
-  Expression position = offset(cast<MemRefType>(memref.getType()), indices, op);
+  Expression position = offset(cast<MemRefType>(memref.getType()),
+                               getAsOpFoldResult(indices), op);
   if (position.text == "0")
     return Expression(buffer.name);
   // Offsets of a pointer can be added in any order.
@@ -495,11 +496,14 @@ const KernelPrinter::Buffer &KernelPrinter::dynamicShared() {
 // Mutable variables
 //===----------------------------------------------------------------------===//
 
-void KernelPrinter::bindVariable(Value value, StringRef name) {
-  Expression expression(name.str());
-  expression.variables = {name.str()};
-  values[value] = expression;
-  carried[value] = name.str();
+void KernelPrinter::bindVariables(ValueRange bound,
+                                  ArrayRef<std::string> variables) {
+  for (auto [value, name] : llvm::zip(bound, variables)) {
+    Expression expression(name);
+    expression.variables = {name};
+    values[value] = expression;
+    carried[value] = name;
+  }
 }
 
 bool KernelPrinter::ownsVariable(Value value, Operation *op) const {
@@ -558,7 +562,7 @@ SmallVector<std::string> KernelPrinter::carry(Operation *op, ValueRange initial,
       name = newVariable(value, names.add(wanted), &start);
     }
     variables.push_back(name);
-    bindVariable(inside[i], name);
+    bindVariables(inside[i], name);
   }
   return variables;
 }
@@ -623,8 +627,7 @@ void KernelPrinter::printFor(scf::ForOp op) {
   assign(variables, yield.getOperands());
   close();
   names.pop();
-  for (auto [result, variable] : llvm::zip(op.getResults(), variables))
-    bindVariable(result, variable);
+  bindVariables(op.getResults(), variables);
 }
 
 void KernelPrinter::printIf(scf::IfOp op) {
@@ -673,8 +676,7 @@ void KernelPrinter::printIf(scf::IfOp op) {
     }
   }
   close();
-  for (auto [result, variable] : llvm::zip(op.getResults(), variables))
-    bindVariable(result, variable);
+  bindVariables(op.getResults(), variables);
 }
 
 void KernelPrinter::printWhile(scf::WhileOp op) {
@@ -719,8 +721,7 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
     line("if (!" + goes.in(Precedence::Unary) + ")");
     line("  break;");
   }
-  for (auto [argument, variable] : llvm::zip(after.getArguments(), passed))
-    bindVariable(argument, variable);
+  bindVariables(after.getArguments(), passed);
   printBlock(after);
   // Polling loop of an inter-block barrier.
   if (op->hasAttr("mpc.pause"))
@@ -728,8 +729,7 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   assign(variables, yield.getOperands());
   names.pop();
   close();
-  for (auto [result, variable] : llvm::zip(op.getResults(), passed))
-    bindVariable(result, variable);
+  bindVariables(op.getResults(), passed);
 }
 
 void KernelPrinter::printBlock(Block &block) {

@@ -102,6 +102,10 @@ public:
   }
   /// Returns the dynamic shared memory, which the first call declares.
   const Buffer &dynamicShared();
+  /// Returns the offset of the element at `indices` in its memory.
+  Expression offset(mlir::MemRefType type,
+                    llvm::ArrayRef<mlir::OpFoldResult> indices,
+                    mlir::Operation *op);
   /// Returns the element at `indices`, as an lvalue.
   Expression element(mlir::Value memref, Indices indices, mlir::Operation *op);
   /// Returns the element's address.
@@ -117,8 +121,6 @@ private:
   void open(llvm::StringRef head);
   void close(llvm::StringRef head = "}");
   std::string declareName(mlir::Value value);
-  Expression offset(mlir::MemRefType type, Indices indices,
-                    mlir::Operation *op);
 
   void printFor(mlir::scf::ForOp op);
   void printIf(mlir::scf::IfOp op);
@@ -133,7 +135,8 @@ private:
   /// Returns true if `op` may reuse the variable of `value`, which has no other
   /// use.
   bool ownsVariable(mlir::Value value, mlir::Operation *op) const;
-  void bindVariable(mlir::Value value, llvm::StringRef name);
+  void bindVariables(mlir::ValueRange bound,
+                     llvm::ArrayRef<std::string> variables);
 
   mlir::gpu::GPUFuncOp kernel;
   bool index64 = false;

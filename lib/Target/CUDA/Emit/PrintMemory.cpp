@@ -95,26 +95,10 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
       definePointer(p, op, {"&" + place, Precedence::Unary}, op);
     return;
   }
-  SmallVector<int64_t> strides;
-  int64_t start;
-  if (mlir::failed(sourceType.getStridesAndOffset(strides, start)) ||
-      llvm::is_contained(strides, ShapedType::kDynamic)) {
-    p.fail(op, "takes a view of memory with unknown strides");
-    return;
-  }
-  std::optional<Expression> sum;
-  for (auto [offset, stride] : llvm::zip(offsets, strides)) {
-    if (isConstantIntValue(offset, 0))
-      continue;
-    Expression term = text(offset);
-    if (stride != 1)
-      term = binary(term, "*", Expression(std::to_string(stride)),
-                    Precedence::Product);
-    sum = sum ? binary(*sum, "+", term, Precedence::Sum) : term;
-  }
-  Expression base(buffer.name);
-  definePointer(p, op, sum ? binary(base, "+", *sum, Precedence::Sum) : base,
-                op);
+  Expression base(buffer.name), shift = p.offset(sourceType, offsets, op);
+  definePointer(
+      p, op,
+      shift.text == "0" ? base : binary(base, "+", shift, Precedence::Sum), op);
 }
 
 //===----------------------------------------------------------------------===//

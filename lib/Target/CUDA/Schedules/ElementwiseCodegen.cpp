@@ -202,8 +202,7 @@ static int64_t countAccesses(ModuleOp module) {
 std::optional<ElementwiseCodegen::Width>
 ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
   TrialCodegen first(kernel);
-  ElementwiseCodegen shapes(kernel, first.builder, first.memory.inputs,
-                            first.memory.outputs);
+  ElementwiseCodegen shapes(kernel, first);
   Width best{1, shapes.items(group, 1)};
   double fewest = std::numeric_limits<double>::infinity();
   for (int64_t lanes = 1; lanes <= shapes.widest(group); lanes *= 2) {
@@ -211,8 +210,7 @@ ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
     if (count == 0)
       continue;
     TrialCodegen trial(kernel);
-    ElementwiseCodegen map(kernel, trial.builder, trial.memory.inputs,
-                           trial.memory.outputs);
+    ElementwiseCodegen map(kernel, trial);
     if (failed(map.emit(group, lanes, trial.item, [](Value, StringRef) {})))
       return std::nullopt;
     double accesses = static_cast<double>(countAccesses(*trial.module)) /
@@ -265,8 +263,7 @@ std::optional<Schedule> ElementwisePlan::schedule() const {
   ElementwiseSchedule parameters;
   int64_t items = 0;
   TrialCodegen first(kernel);
-  ElementwiseCodegen shapes(kernel, first.builder, first.memory.inputs,
-                            first.memory.outputs);
+  ElementwiseCodegen shapes(kernel, first);
   if (!shapes.applies())
     return std::nullopt;
   for (size_t group = 0; group < shapes.groups(); ++group) {

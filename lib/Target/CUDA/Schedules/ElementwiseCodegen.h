@@ -23,6 +23,9 @@ public:
   ElementwiseCodegen(mlir::func::FuncOp kernel, mlir::OpBuilder &builder,
                      llvm::ArrayRef<mlir::Value> inputs,
                      llvm::ArrayRef<mlir::Value> outputs);
+  ElementwiseCodegen(mlir::func::FuncOp kernel, TrialCodegen &trial)
+      : ElementwiseCodegen(kernel, trial.builder, trial.memory.inputs,
+                           trial.memory.outputs) {}
   ~ElementwiseCodegen() { copy.erase(); }
 
   /// Returns true if the kernel is elementwise in this sense.

@@ -91,6 +91,9 @@ private:
   void joinTensor(size_t check, int64_t first, int64_t blocks, Value ofTensors,
                   size_t place);
   void finishFlags(size_t check);
+  /// Sums elements of an array, or their squares, in order.
+  Value sumOfArray(Value array, Value begin, Value end, int64_t step,
+                   bool ofSquares = false);
   /// Sums over the threads of a warp and of a block, in the first thread.
   Value sumOfWarp(Value own);
   Value sumOfBlock(Value own);
@@ -319,6 +322,19 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
   return success();
 }
 
+Value GradientCheckEmitter::sumOfArray(Value array, Value begin, Value end,
+                                       int64_t step, bool ofSquares) {
+  Type type = cast<MemRefType>(array.getType()).getElementType();
+  return carryLoop(emitter, begin, end, step, math.constant(type, 0),
+                   [&](Value i, ValueRange sum) -> FailureOr<Carried> {
+                     Value part =
+                         memref::LoadOp::create(builder, loc, array, i);
+                     return Carried{ofSquares ? math.fma(part, part, sum[0])
+                                              : math.add(sum[0], part)};
+                   })
+      ->front();
+}
+
 Value GradientCheckEmitter::sumOfWarp(Value own) {
   return gpu::SubgroupReduceOp::create(builder, loc, own,
                                        gpu::AllReduceOperation::ADD,
@@ -338,14 +354,7 @@ Value GradientCheckEmitter::sumOfBlock(Value own) {
   }
   kernel.barrier();
   // In warp order, by every thread.
-  return carryLoop(emitter, zero(), emitter.index(warps), 1,
-                   math.constant(own.getType(), 0),
-                   [&](Value i, ValueRange carried) -> FailureOr<Carried> {
-                     Value part =
-                         memref::LoadOp::create(builder, loc, ofWarps, i);
-                     return Carried{math.add(carried[0], part)};
-                   })
-      ->front();
+  return sumOfArray(ofWarps, zero(), emitter.index(warps), 1);
 }
 
 /// Stores a block's result for the last block.
@@ -424,15 +433,8 @@ void GradientCheckEmitter::finishNorm(size_t number) {
     for (auto [place, part] : llvm::enumerate(parts))
       joinTensor(number, part.first, part.blocks, ofTensors, place);
     kernel.barrier();
-    total = carryLoop(emitter, zero(), emitter.index(count), 1, total,
-                      [&](Value i, ValueRange sum) -> FailureOr<Carried> {
-                        Value one =
-                            memref::LoadOp::create(builder, loc, ofTensors, i);
-                        return Carried{norm.getOfNorms()
-                                           ? math.fma(one, one, sum[0])
-                                           : math.add(sum[0], one)};
-                      })
-                ->front();
+    total = sumOfArray(ofTensors, zero(), emitter.index(count), 1,
+                       norm.getOfNorms());
   }
   Value root = math.sqrt(total);
   Value output = outputOf(kernel, norm);
@@ -452,15 +454,8 @@ void GradientCheckEmitter::joinTensor(size_t number, int64_t first,
   enter(math.compare(CmpIPredicate::eq, warp,
                      index.constant(static_cast<int64_t>(place) % warps)));
   const GradientCheck &check = plan.checks[number];
-  Value sum =
-      carryLoop(emitter, index.add(lane, first), index.constant(first + blocks),
-                kWarp, math.constant(check.type, 0),
-                [&](Value i, ValueRange carried) -> FailureOr<Carried> {
-                  Value part =
-                      memref::LoadOp::create(builder, loc, left[number], i);
-                  return Carried{math.add(carried[0], part)};
-                })
-          ->front();
+  Value sum = sumOfArray(left[number], index.add(lane, first),
+                         index.constant(first + blocks), kWarp);
   // With one block only the first lane has a value.
   if (blocks > 1)
     sum = sumOfWarp(sum);

@@ -73,8 +73,7 @@ static std::unique_ptr<RowReductionPlan> rowsOf(func::FuncOp part) {
 /// Returns true if code can be generated for each of the function's results.
 static bool canEmit(func::FuncOp function) {
   TrialCodegen trial(function);
-  ElementwiseCodegen map(function, trial.builder, trial.memory.inputs,
-                         trial.memory.outputs);
+  ElementwiseCodegen map(function, trial);
   return map.applies() &&
          llvm::all_of(llvm::seq(map.groups()), [&](size_t group) {
            return ElementwiseCodegen::chooseWidth(function, group).has_value();
@@ -136,8 +135,7 @@ std::optional<Schedule> OptimizerUpdatePlan::schedule() const {
     }
     rowBlocks.push_back(0);
     TrialCodegen trial(*part.function);
-    ElementwiseCodegen map(*part.function, trial.builder, trial.memory.inputs,
-                           trial.memory.outputs);
+    ElementwiseCodegen map(*part.function, trial);
     if (!map.applies())
       return std::nullopt;
     items.push_back(0);

@@ -236,18 +236,19 @@ ThreadGroupLowering::guarded(Value condition, ValueRange otherwise,
                              llvm::function_ref<FailureOr<Carried>()> body) {
   if (!condition)
     return body();
+  if (otherwise.empty()) {
+    FailureOr<Carried> values = failure();
+    kernel.within(condition, [&] { values = body(); });
+    return values;
+  }
   OpBuilder &builder = kernel.builder;
   auto branch =
       scf::IfOp::create(builder, kernel.loc, otherwise.getTypes(), condition,
-                        /*withElseRegion=*/!otherwise.empty());
+                        /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  Block &block = *branch.thenBlock();
-  if (otherwise.empty())
-    builder.setInsertionPoint(block.getTerminator());
-  else
-    builder.setInsertionPointToEnd(&block);
+  builder.setInsertionPointToEnd(branch.thenBlock());
   FailureOr<Carried> values = body();
-  if (failed(values) || otherwise.empty())
+  if (failed(values))
     return values;
   scf::YieldOp::create(builder, kernel.loc, *values);
   builder.setInsertionPointToEnd(branch.elseBlock());
@@ -300,12 +301,10 @@ LogicalResult ThreadGroupLowering::lowerCommit(ItemStoreOp commit) {
   Value condition = active;
   if (commit.getOnce() && first)
     condition = active ? math.bitAnd(first, active) : first;
-  FailureOr<Carried> done = guarded(condition, {}, [&]() -> FailureOr<Carried> {
-    if (failed(moveItem(commit.getBody().front())))
-      return failure();
-    return Carried{};
-  });
-  return success(succeeded(done));
+  LogicalResult result = success();
+  kernel.within(condition,
+                [&] { result = moveItem(commit.getBody().front()); });
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -372,12 +371,8 @@ Value ThreadGroupLowering::load(BufferReadOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-//
-//
-//-----------------------===//
+// Reductions
 //===----------------------------------------------------------------------===//
-
-using arith::CmpIPredicate;
 
 /// Returns true if the prelude implements the reduction (f32 only).
 static bool isNamed(ItemReduceOp op) {
@@ -487,10 +482,9 @@ Carried ThreadGroupLowering::reduceWarps(ItemReduceOp op, ValueRange values) {
                                    (name + "OfWarps").str()));
   Value isFirst = arith::CmpIOp::create(builder, kernel.loc, CmpIPredicate::eq,
                                         lane, emitter.index(0));
-  (void)guarded(isFirst, {}, [&]() -> FailureOr<Carried> {
+  kernel.within(isFirst, [&] {
     for (auto [value, array] : llvm::zip(values, arrays))
       emitter.store(value, array, warp, 1);
-    return Carried{};
   });
   kernel.barrier();
   Carried partial;
@@ -532,9 +526,8 @@ Carried ThreadGroupLowering::reduceColumns(ItemReduceOp op, ValueRange values) {
 }
 
 //===----------------------------------------------------------------------===//
+// Items split over blocks
 //
-//
-//--------------------===//
 // Each block stores partial results of its items in the scratch buffer; the
 // last-arriving block reduces them and runs the rest.
 //===----------------------------------------------------------------------===//
@@ -577,12 +570,11 @@ LogicalResult ThreadGroupLowering::reduceBlocks(ArrayRef<ItemReduceOp> joins,
       kernel.named(flat, (join.getName() + "OfBlocks").str());
       arrays.push_back(emitter.viewAs(flat, {team.getSplits(), layout.lanes}));
     }
-  (void)guarded(first, {}, [&]() -> FailureOr<Carried> {
+  kernel.within(first, [&] {
     size_t next = 0;
     for (const Carried &values : partials)
       for (Value value : values)
         emitter.store(value, arrays[next++], {line, place}, lanes);
-    return Carried{};
   });
   Value counters =
       index.view(kernel.scratch, 0, layout.blocks, kernel.builder.getI32Type());
