@@ -102,15 +102,17 @@ private:
   LogicalResult fill(Value tensor, bool ofQuery, Value row, Value column,
                      Value memory, int64_t tileRows) {
     bool isGradient = tensor == g.op.getGradient();
-    return g.fill({tensor,
-                   ofQuery ? g.head : g.keyHead,
-                   row,
-                   column,
-                   memory,
-                   {},
-                   tileRows,
-                   piece,
-                   isGradient ? g.factorType() : Type()});
+    g.load({tensor,
+            ofQuery ? g.head : g.keyHead,
+            row,
+            column,
+            memory,
+            {},
+            tileRows,
+            piece,
+            isGradient ? g.factorType() : Type()},
+           /*isAsync=*/false);
+    return g.status;
   }
   bool isResident() const { return depthPieces == 1 && widthPieces == 1; }
   Value ownRow() { return own.ofQuery ? g.firstRow : g.firstKey; }
@@ -187,7 +189,9 @@ LogicalResult FmaGradient::emit() {
   makeTiles();
   scores = k.local({rowsPerThread, kOthersPerThread}, g.sumType, "scores");
   slopes = k.local({rowsPerThread, kOthersPerThread}, g.sumType, "slopes");
-  return g.emitRoles([&] { return emitRows(); }, [&] { return emitKeys(); });
+  LogicalResult status =
+      g.emitRoles([&] { return emitRows(); }, [&] { return emitKeys(); });
+  return failed(status) ? status : g.status;
 }
 
 //===----------------------------------------------------------------------===//
@@ -531,7 +535,8 @@ LogicalResult FmaGradient::emitFactors(Value firstOther, bool ofWeights) {
 LogicalResult FmaGradient::emitResult(AttentionResult result, Value sums,
                                       Value firstColumn) {
   LogicalResult status = success();
-  int64_t stored = g.storeLanes(result, lanes), parts = lanes / stored;
+  int64_t stored = std::min(g.storeLanes(result), lanes),
+          parts = lanes / stored;
   int64_t extent = own.ofQuery ? g.sizes.length : g.sizes.positions;
   bool ofValue = result == AttentionResult::value;
   int64_t width = ofValue ? g.sizes.width : g.sizes.depth;
@@ -554,8 +559,7 @@ LogicalResult FmaGradient::emitResult(AttentionResult result, Value sums,
           if (stored > 1)
             values = vector::FromElementsOp::create(
                 b, k.loc, VectorType::get({stored}, g.sumType), elements);
-          if (failed(g.store(result, values, row, column, stored)))
-            status = failure();
+          g.store(result, values, row, column);
         });
       });
     });

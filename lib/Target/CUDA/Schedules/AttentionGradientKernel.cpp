@@ -293,20 +293,14 @@ Value AttentionGradientKernel::boundedInside(Value score, Value row,
       values.constant(sumType, -std::numeric_limits<double>::infinity()));
 }
 
-LogicalResult AttentionGradientKernel::store(AttentionResult result, Value sums,
-                                             Value row, Value column,
-                                             int64_t lanes) {
+void AttentionGradientKernel::store(AttentionResult result, Value sums,
+                                    Value row, Value column) {
   SmallVector<Value> at(result == AttentionResult::query ? head : keyHead);
   at.append({row, column});
-  ElementEmitter emitter = makeEmitter();
-  return results[unsigned(result)].store(emitter, kernel.outputs, sums, at,
-                                         lanes);
+  AttentionCodegen::store(results[unsigned(result)], sums, at);
 }
 
-int64_t AttentionGradientKernel::storeLanes(AttentionResult result,
-                                            int64_t most) {
+int64_t AttentionGradientKernel::storeLanes(AttentionResult result) {
   auto number = unsigned(result);
-  int64_t width = result == AttentionResult::value ? sizes.width : sizes.depth;
-  return AttentionCodegen::storeLanes(results[number], op->getResult(number),
-                                      width, most);
+  return AttentionCodegen::storeLanes(results[number], op->getResult(number));
 }

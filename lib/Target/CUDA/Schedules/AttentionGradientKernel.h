@@ -131,10 +131,10 @@ public:
   /// Applies the gradient's epilogue to values of one row (of `head` for the
   /// query, of `keyHead` for key and value) from `column` on, and stores them.
   /// Row and column are in bounds. The values include the scale.
-  mlir::LogicalResult store(AttentionResult result, mlir::Value sums,
-                            mlir::Value row, mlir::Value column, int64_t lanes);
+  void store(AttentionResult result, mlir::Value sums, mlir::Value row,
+             mlir::Value column);
   /// Returns the maximum vector length of stores in a row.
-  int64_t storeLanes(AttentionResult result, int64_t most);
+  int64_t storeLanes(AttentionResult result);
 
   /// Returns the operand type of the GEMMs, to which P, dS and the output
   /// gradient are rounded.

@@ -54,7 +54,9 @@ LogicalResult MmaGradient::emit() {
   warpRow =
       k.named(math.mul(math.div(g.thread, 32), kGradientWarpRows), "warp_row");
   sharedBytes = dynamicShared(k);
-  return g.emitRoles([&] { return emitRows(); }, [&] { return emitKeys(); });
+  LogicalResult status =
+      g.emitRoles([&] { return emitRows(); }, [&] { return emitKeys(); });
+  return failed(status) ? status : g.status;
 }
 
 MmaGradient::Side MmaGradient::querySide() const {
@@ -216,10 +218,7 @@ LogicalResult MmaGradient::loadOwn() {
                                 ownFirst(),     math.constant(0),
                                 operand.tile,   {},
                                 rows,           operand.columns};
-    if (isAsync)
-      g.copyAsync(tile);
-    else if (failed(g.fill(tile)))
-      return failure();
+    g.load(tile, isAsync);
   }
   if (isAsync) {
     cuda::CommitCopiesOp::create(b, k.loc);
@@ -247,10 +246,7 @@ LogicalResult MmaGradient::loadOthers(Value first, Value stage) {
                                 first,          math.constant(0),
                                 operand.tile,   {stage},
                                 others,         operand.columns};
-    if (isAsync)
-      g.copyAsync(tile);
-    else if (failed(g.fill(tile)))
-      return failure();
+    g.load(tile, isAsync);
   }
   return success();
 }
@@ -346,7 +342,7 @@ LogicalResult MmaGradient::emitResult(const Sum &sum) {
   cuda::SyncWarpOp::create(b, k.loc);
 
   LogicalResult status = success();
-  int64_t lanes = g.storeLanes(sum.result, 4);
+  int64_t lanes = g.storeLanes(sum.result);
   int64_t perRow = std::min(sum.count, width - sum.first) / lanes,
           chunks = kGradientWarpRows * perRow;
   each(llvm::divideCeil(chunks, 32), "i", [&](Value i) {
@@ -365,9 +361,8 @@ LogicalResult MmaGradient::emitResult(const Sum &sum) {
         values = vector::LoadOp::create(b, k.loc,
                                         VectorType::get({lanes}, g.sumType),
                                         tile, ValueRange{row, column});
-      if (failed(g.store(sum.result, values, math.add(ownFirst(), row),
-                         math.add(column, sum.first), lanes)))
-        status = failure();
+      g.store(sum.result, values, math.add(ownFirst(), row),
+              math.add(column, sum.first));
     });
   });
   return status;

@@ -8,8 +8,7 @@
 
 #include "Mma.h"
 
-#include "mpc/Dialect/Cuda/IR/CudaOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,25 +17,16 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
+/// Maximum elements of a tile that a thread computes before the first store,
+/// and copies in flight per thread.
+static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
+
 //===----------------------------------------------------------------------===//
 // Problem
 //===----------------------------------------------------------------------===//
 
-AttentionProblem::AttentionProblem(AttentionOp op)
-    : query(op.getQuery()), key(op.getKey()), value(op.getValue()),
-      mask(op.getMask()), scale(op.getScale().convertToDouble()),
-      causal(op.getCausal()), compute(op.getCompute()) {}
-
-AttentionProblem::AttentionProblem(AttentionGradientOp op)
-    : query(op.getQuery()), key(op.getKey()), value(op.getValue()),
-      mask(op.getMask()), scale(op.getScale().convertToDouble()),
-      causal(op.getCausal()), compute(op.getCompute()) {}
-
 AttentionSizes::AttentionSizes(const AttentionProblem &problem) {
-  auto shape = [](Value tensor) {
-    return cast<RankedTensorType>(tensor.getType()).getShape();
-  };
-  ArrayRef<int64_t> query = shape(problem.query), key = shape(problem.key);
+  ArrayRef<int64_t> query = shapeOf(problem.query), key = shapeOf(problem.key);
   queryHeads.assign(query.begin(), query.end() - 2);
   keyHeads.assign(key.begin(), key.end() - 2);
   heads = productOf(queryHeads);
@@ -44,7 +34,7 @@ AttentionSizes::AttentionSizes(const AttentionProblem &problem) {
   length = query[query.size() - 2];
   depth = query.back();
   positions = key[key.size() - 2];
-  width = shape(problem.value).back();
+  width = shapeOf(problem.value).back();
 }
 
 Type cuda::attentionSumType(Value query) {
@@ -53,15 +43,7 @@ Type cuda::attentionSumType(Value query) {
 }
 
 AttentionOp cuda::attentionOf(func::FuncOp kernel) {
-  AttentionOp found;
-  for (AttentionOp op : kernel.getOps<AttentionOp>()) {
-    if (found)
-      return {};
-    found = op;
-  }
-  if (found && !ContractionEpilogue(kernel, found).fits())
-    return {};
-  return found;
+  return ContractionEpilogue::onlyOf<AttentionOp>(kernel);
 }
 
 AttentionCodegen::AttentionCodegen(GpuKernel &kernel,
@@ -72,38 +54,9 @@ AttentionCodegen::AttentionCodegen(GpuKernel &kernel,
   thread = kernel.named(kernel.thread(), "thread");
 }
 
-AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
-    : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
-      parameters(kernel.schedule.get<AttentionSchedule>()),
-      results(kernel.kernel, op) {
-  sizes.grouped = parameters.grouped;
-}
-
 //===----------------------------------------------------------------------===//
 // Block indices
 //===----------------------------------------------------------------------===//
-
-void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
-  int64_t rowTiles = llvm::divideCeil(sizes.groupRows(), rows);
-  int64_t columnTiles = llvm::divideCeil(sizes.width, columns);
-  int64_t parts = parameters.parts;
-  tile = kernel.block();
-  part = math.constant(0);
-  if (parts > 1) {
-    part = kernel.named(math.rem(tile, parts), "part");
-    tile = kernel.named(math.div(tile, parts), "tile");
-  }
-  SmallVector<Value> place =
-      math.delinearize(tile, {sizes.groups(), columnTiles, rowTiles});
-  // Causal: later rows have more keys, so launch them first.
-  if (problem.causal && rowTiles > 1)
-    place[2] = math.sub(math.constant(rowTiles - 1), place[2]);
-  firstRow = kernel.named(math.mul(place[2], rows), "first_row");
-  firstColumn = columnTiles == 1
-                    ? math.constant(0)
-                    : kernel.named(math.mul(place[1], columns), "first_column");
-  placeHead(place[0]);
-}
 
 SmallVector<Value> AttentionCodegen::headAt(Value number,
                                             ArrayRef<int64_t> extents) {
@@ -117,13 +70,11 @@ SmallVector<Value> AttentionCodegen::headAt(Value number,
 
 void AttentionCodegen::placeHead(Value number) {
   if (sizes.grouped > 1) {
-    keyHead = headAt(number, sizes.keyHeads);
-    head = keyHead;
+    head = keyHead = headAt(number, sizes.keyHeads);
     head.back() = math.mul(keyHead.back(), sizes.grouped);
     return;
   }
-  head = headAt(number, sizes.queryHeads);
-  keyHead = head;
+  head = keyHead = headAt(number, sizes.queryHeads);
   if (int64_t share = sizes.share(); share > 1)
     keyHead.back() = kernel.named(math.div(head.back(), share), "key_head");
 }
@@ -146,22 +97,6 @@ Value AttentionCodegen::keyEnd(Value rowEnd) {
       math.subOrZero(math.add(last, sizes.positions), sizes.length), "key_end");
 }
 
-ElementEmitter AttentionCodegen::makeEmitter() {
-  ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
-  kernel.bindInputs(emitter);
-  return emitter;
-}
-
-Value AttentionCodegen::shuffleXor(Value value, int64_t flip) {
-  return gpu::ShuffleOp::create(b, kernel.loc, value, flip, /*width=*/32,
-                                gpu::ShuffleMode::XOR)
-      .getShuffleResult();
-}
-
-/// Maximum elements of a tile that a thread computes before the first store,
-/// and copies in flight per thread.
-static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
-
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
@@ -173,16 +108,11 @@ void AttentionCodegen::eachChunk(const Tile &tile, int64_t lanes,
   int64_t threads = kernel.schedule.threads;
   auto one = [&](Value i) {
     Value chunk = math.add(math.mul(i, threads), thread);
-    OpBuilder::InsertionGuard guard(b);
-    if (chunks % threads) {
-      auto branch = scf::IfOp::create(b, kernel.loc, math.less(chunk, chunks),
-                                      /*withElseRegion=*/false);
-      b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    }
-    Value row = kernel.named(math.div(chunk, perRow), "row");
-    Value column =
-        kernel.named(math.mul(math.rem(chunk, perRow), lanes), "column");
-    body(row, column);
+    kernel.within(chunks % threads ? math.less(chunk, chunks) : Value(), [&] {
+      Value row = kernel.named(math.div(chunk, perRow), "row");
+      body(row,
+           kernel.named(math.mul(math.rem(chunk, perRow), lanes), "column"));
+    });
   };
   int64_t each = llvm::divideCeil(chunks, threads);
   atOnce = std::min(atOnce, each);
@@ -190,163 +120,156 @@ void AttentionCodegen::eachChunk(const Tile &tile, int64_t lanes,
     --atOnce;
   if (atOnce == each)
     return unrolled(kernel, each, "i", one);
-  auto loop = scf::ForOp::create(b, kernel.loc, math.constant(0),
-                                 math.constant(each), math.constant(atOnce));
-  loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
-  Value first = kernel.named(loop.getInductionVar(), "first");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
+  math.loop(math.constant(0), math.constant(each), atOnce, [&](Value first) {
+    kernel.named(first, "first");
+    first.getParentBlock()->getParentOp()->setAttr(kUnrollAttr,
+                                                   b.getI64IntegerAttr(1));
+    unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
+  });
 }
 
 int64_t AttentionCodegen::rowsOf(const Tile &tile) const {
-  if (tile.ofGroup)
-    return sizes.groupRows();
-  auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
-  return shape[shape.size() - 2];
-}
-
-SmallVector<Value> AttentionCodegen::sourceOf(const Tile &tile, Value row,
-                                              Value column) {
-  SmallVector<Value> at(tile.leading);
-  if (tile.ofGroup)
-    std::tie(at, row) = placeInGroup(row);
-  at.append({row, math.add(tile.firstColumn, column)});
-  return at;
-}
-
-Value AttentionCodegen::isInside(const Tile &tile, Value row, Value column) {
-  auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
-  int64_t rows = rowsOf(tile), columns = shape.back();
-  Value inside;
-  if (rows % tile.rows || rows == 0)
-    inside = math.less(math.add(tile.firstRow, row), rows);
-  if (columns % tile.columns || columns == 0) {
-    Value fits = math.less(math.add(tile.firstColumn, column), columns);
-    inside = inside ? values.bitAnd(inside, fits) : fits;
-  }
-  return inside;
-}
-
-Value AttentionCodegen::flatMemory(const StridedView &view) {
-  return math.flatten(kernel.inputs[view.argument.getArgNumber()]);
-}
-
-Value AttentionCodegen::placeIn(const StridedView &view, ValueRange indices) {
-  Value sum;
-  for (auto [index, stride] : llvm::zip_equal(indices, view.strides))
-    if (stride != 0) {
-      Value part = math.mul(index, stride);
-      sum = sum ? math.add(sum, part) : part;
-    }
-  return sum ? math.add(sum, view.offset) : math.constant(view.offset);
+  return tile.ofGroup ? sizes.groupRows() : shapeOf(tile.tensor).end()[-2];
 }
 
 /// Returns the elements per aligned load of the operand, at most `most`.
 static int64_t vectorWidth(const StridedView &view, Value tensor,
                            int64_t most) {
-  auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  ArrayRef<int64_t> shape = shapeOf(tensor);
   return view.alignedRun(shape.size() - 1, shape.back(), most);
-}
-
-LogicalResult AttentionCodegen::fill(const Tile &tile) {
-  Type stored = cast<MemRefType>(tile.memory.getType()).getElementType();
-  Type element = getElementTypeOrSelf(tile.tensor.getType());
-  std::optional<StridedView> view = StridedView::of(tile.tensor);
-  int64_t bytes = std::max(element.getIntOrFloatBitWidth(),
-                           stored.getIntOrFloatBitWidth()) /
-                  8;
-  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes)
-                       : alignedRunOf(tile.tensor, 16 / bytes);
-  while (tile.columns % lanes)
-    lanes /= 2;
-  Type type = lanesOf(stored, lanes);
-  LogicalResult status = success();
-  // Computed elements occupy registers until they are stored.
-  int64_t atOnce = view ? tile.rows * tile.columns : kComputedAtOnce / lanes;
-  eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
-    SmallVector<Value> to(tile.at);
-    to.append({row, column});
-    auto read = [&]() -> Value {
-      SmallVector<Value> from =
-          sourceOf(tile, math.add(tile.firstRow, row), column);
-      ElementEmitter emitter = makeEmitter();
-      Value value;
-      if (view) {
-        value = emitter.load(flatMemory(*view), element, placeIn(*view, from),
-                             lanes);
-      } else {
-        FailureOr<Value> emitted = emitter.emit(tile.tensor, from, lanes);
-        if (failed(emitted)) {
-          status = failure();
-          return arith::ConstantOp::create(b, kernel.loc, type,
-                                           b.getZeroAttr(type));
-        }
-        value = *emitted;
-      }
-      if (tile.rounded)
-        value = emitter.round(value, tile.rounded);
-      unsigned has = getElementTypeOrSelf(value).getIntOrFloatBitWidth(),
-               wants = stored.getIntOrFloatBitWidth();
-      if (has > wants)
-        return values.truncateFloat(value, stored);
-      return has < wants ? values.extendFloat(value, stored) : value;
-    };
-    Value value;
-    if (Value inside = isInside(tile, row, column)) {
-      auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(type), inside,
-                                      /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(branch.thenBlock());
-      scf::YieldOp::create(b, kernel.loc, read());
-      b.setInsertionPointToStart(branch.elseBlock());
-      Value zero =
-          arith::ConstantOp::create(b, kernel.loc, type, b.getZeroAttr(type));
-      scf::YieldOp::create(b, kernel.loc, zero);
-      value = branch.getResult(0);
-    } else {
-      value = read();
-    }
-    if (lanes == 1)
-      store(value, tile.memory, to);
-    else
-      vector::StoreOp::create(b, kernel.loc, value, tile.memory, to);
-  });
-  return status;
-}
-
-static int64_t elementBytesOf(Value tensor) {
-  return getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth() / 8;
 }
 
 int64_t AttentionCodegen::asyncBytes(Value tensor) {
   std::optional<StridedView> view = StridedView::of(tensor);
-  if (!view)
-    return 0;
-  int64_t size = elementBytesOf(tensor);
-  int64_t bytes = size * vectorWidth(*view, tensor, 16 / size);
+  int64_t size = bytesPerElement(getElementTypeOrSelf(tensor));
+  int64_t bytes = view ? size * vectorWidth(*view, tensor, 16 / size) : 0;
   return bytes >= 4 ? bytes : 0;
 }
 
-void AttentionCodegen::copyAsync(const Tile &tile) {
+void AttentionCodegen::load(const Tile &tile, bool isAsync) {
+  Type stored = getElementTypeOrSelf(tile.memory.getType()),
+       element = getElementTypeOrSelf(tile.tensor.getType());
   std::optional<StridedView> view = StridedView::of(tile.tensor);
-  int64_t bytes = asyncBytes(tile.tensor);
-  int64_t rows = rowsOf(tile);
-  int64_t lanes = bytes / elementBytesOf(tile.tensor);
-  eachChunk(tile, lanes, kCopiesAtOnce, [&](Value row, Value column) {
+  Value source =
+      view ? math.flatten(kernel.inputs[view->argument.getArgNumber()])
+           : Value();
+  int64_t bytes = std::max(bytesPerElement(element), bytesPerElement(stored));
+  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes)
+                       : alignedRunOf(tile.tensor, 16 / bytes);
+  lanes = powerOfTwoIn(tile.columns, lanes);
+  // Added last: the rest of an index is the same for operands side by side.
+  int64_t offset = view ? std::exchange(view->offset, 0) : 0;
+  // Computed elements occupy registers until they are stored.
+  int64_t atOnce = isAsync ? kCopiesAtOnce
+                   : view  ? tile.rows * tile.columns
+                           : kComputedAtOnce / lanes;
+  int64_t rows = rowsOf(tile), columns = shapeOf(tile.tensor).back();
+  eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
     SmallVector<Value> to(tile.at);
     to.append({row, column});
-    Value valid, sourceRow = math.add(tile.firstRow, row);
-    if (Value inside = isInside(tile, row, column)) {
-      Type i32 = b.getI32Type();
-      valid = values.select(inside, values.integer(i32, bytes),
-                            values.integer(i32, 0));
-      sourceRow = math.min(sourceRow, rows - 1);
+    row = math.add(tile.firstRow, row);
+    column = math.add(tile.firstColumn, column);
+    Value inside;
+    if (rows % tile.rows || rows == 0)
+      inside = math.less(row, rows);
+    if (columns % tile.columns || columns == 0) {
+      Value fits = math.less(column, columns);
+      inside = inside ? values.bitAnd(inside, fits) : fits;
     }
-    SmallVector<Value> from = sourceOf(tile, sourceRow, column);
-    cuda::CopyAsyncOp::create(b, kernel.loc, tile.memory, to, flatMemory(*view),
-                              placeIn(*view, from), valid, bytes);
+    auto sourceAt = [&](Value row) {
+      SmallVector<Value> at(tile.leading);
+      if (tile.ofGroup)
+        std::tie(at, row) = placeInGroup(row);
+      at.append({row, column});
+      return at;
+    };
+    auto indexAt = [&](Value row) {
+      return math.add(view->offsetAt(math, sourceAt(row)), offset);
+    };
+    if (isAsync) {
+      Value valid;
+      if (inside) {
+        Type i32 = b.getI32Type();
+        valid = values.select(inside, values.integer(i32, lanes * bytes),
+                              values.integer(i32, 0));
+        row = math.min(row, rows - 1);
+      }
+      cuda::CopyAsyncOp::create(b, kernel.loc, tile.memory, to, source,
+                                indexAt(row), valid, lanes * bytes);
+      return;
+    }
+    auto read = [&]() -> Value {
+      ElementEmitter emitter = makeEmitter();
+      FailureOr<Value> value =
+          view ? emitter.load(source, element, indexAt(row), lanes)
+               : emitter.emit(tile.tensor, sourceAt(row), lanes);
+      if (failed(value)) {
+        status = failure();
+        return values.constant(lanesOf(stored, lanes), 0);
+      }
+      if (tile.rounded)
+        value = emitter.round(*value, tile.rounded);
+      int64_t has = bytesPerElement(getElementTypeOrSelf(*value)),
+              wants = bytesPerElement(stored);
+      if (has > wants)
+        return values.truncateFloat(*value, stored);
+      return has < wants ? values.extendFloat(*value, stored) : *value;
+    };
+    auto yield = [&](Value value) {
+      scf::YieldOp::create(b, kernel.loc, value);
+    };
+    Value value;
+    if (inside)
+      value = scf::IfOp::create(
+                  b, kernel.loc, inside,
+                  [&](OpBuilder &, Location) { yield(read()); },
+                  [&](OpBuilder &, Location) {
+                    yield(values.constant(lanesOf(stored, lanes), 0));
+                  })
+                  .getResult(0);
+    else
+      value = read();
+    store(value, tile.memory, to);
   });
+}
+
+void AttentionCodegen::pipeline(Value begin, Value end, int64_t rows,
+                                bool isAsync, StringRef name,
+                                llvm::function_ref<void(Value, Value)> fetch,
+                                llvm::function_ref<void(Value, Value)> body) {
+  Value zero = math.constant(0);
+  auto stageOf = [&](Value first) {
+    return knownDivisor(first) % (2 * rows) == 0
+               ? zero
+               : math.rem(math.div(first, rows), 2);
+  };
+  if (isAsync) {
+    fetch(begin, stageOf(begin));
+    cuda::CommitCopiesOp::create(b, kernel.loc);
+  }
+  math.loop(begin, end, rows, [&](Value first) {
+    kernel.named(first, name);
+    Value stage = zero;
+    if (isAsync) {
+      stage = kernel.named(stageOf(first), "stage");
+      cuda::WaitCopiesOp::create(b, kernel.loc, 0);
+      kernel.barrier();
+      Value next = kernel.named(math.add(first, rows), "next");
+      kernel.within(math.less(next, end),
+                    [&] { fetch(next, math.sub(math.constant(1), stage)); });
+      cuda::CommitCopiesOp::create(b, kernel.loc);
+    } else {
+      fetch(first, stage);
+      kernel.barrier();
+    }
+    body(first, stage);
+    // All threads must have read the tiles before they are overwritten.
+    if (!isAsync)
+      kernel.barrier();
+  });
+  // Without a single tile the first copies are still in flight.
+  if (isAsync)
+    cuda::WaitCopiesOp::create(b, kernel.loc, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -363,7 +286,9 @@ Value AttentionCodegen::masked(Value score, Value row, Value column) {
   ElementEmitter emitter = makeEmitter();
   FailureOr<Value> mask =
       emitter.emitBroadcast(problem.mask, at, 1, {0, sizes.positions});
-  return succeeded(mask) ? formula.masked(score, *mask) : Value();
+  if (failed(mask))
+    status = failure();
+  return failed(mask) ? score : formula.masked(score, *mask);
 }
 
 Value AttentionCodegen::bounded(Value score, Value row, Value column) {
@@ -405,13 +330,46 @@ Value AttentionCodegen::updateOnlineSoftmax(
 }
 
 //===----------------------------------------------------------------------===//
-// Results
+// Memory
 //===----------------------------------------------------------------------===//
 
+ElementEmitter AttentionCodegen::makeEmitter() {
+  ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
+  kernel.bindInputs(emitter);
+  return emitter;
+}
+
+Value AttentionCodegen::shuffleXor(Value value, int64_t flip) {
+  return gpu::ShuffleOp::create(b, kernel.loc, value, flip, kWarp,
+                                gpu::ShuffleMode::XOR)
+      .getShuffleResult();
+}
+
+Value AttentionCodegen::load(Value memory, ValueRange at, int64_t lanes) {
+  if (lanes == 1)
+    return load(memory, at);
+  auto type = VectorType::get({lanes}, getElementTypeOrSelf(memory));
+  return vector::LoadOp::create(b, kernel.loc, type, memory, at);
+}
+
+void AttentionCodegen::store(Value value, Value memory, ValueRange at) {
+  if (isa<VectorType>(value.getType()))
+    vector::StoreOp::create(b, kernel.loc, value, memory, at);
+  else
+    memref::StoreOp::create(b, kernel.loc, value, memory, at);
+}
+
+Value AttentionCodegen::vectorOf(ArrayRef<Value> elements) {
+  if (elements.size() == 1)
+    return elements.front();
+  auto type = VectorType::get({int64_t(elements.size())}, sumType);
+  return vector::FromElementsOp::create(b, kernel.loc, type, elements);
+}
+
 int64_t AttentionCodegen::storeLanes(const ContractionEpilogue &results,
-                                     Value result, int64_t width,
-                                     int64_t most) {
-  int64_t lanes = powerOfTwoIn(width, most);
+                                     Value result) {
+  int64_t lanes = powerOfTwoIn(shapeOf(result).back(),
+                               kVectorBytes / bytesPerElement(sumType));
   llvm::DenseMap<Value, int64_t> known = {{result, lanes}};
   for (const EpilogueOutput &stored : results.all()) {
     lanes = std::min(lanes, alignedRunOf(stored.value, lanes, known));
@@ -424,15 +382,11 @@ int64_t AttentionCodegen::storeLanes(const ContractionEpilogue &results,
   return lanes;
 }
 
-int64_t AttentionKernel::storeLanes(int64_t most) {
-  return AttentionCodegen::storeLanes(results, op.getResult(), sizes.width,
-                                      most);
-}
-
-LogicalResult AttentionKernel::store(Value sums, Value row, Value column,
-                                     int64_t lanes) {
-  auto [at, inHead] = placeInGroup(row);
-  at.append({inHead, column});
+void AttentionCodegen::store(const ContractionEpilogue &results, Value row,
+                             ValueRange at) {
   ElementEmitter emitter = makeEmitter();
-  return results.store(emitter, kernel.outputs, sums, at, lanes);
+  auto vector = dyn_cast<VectorType>(row.getType());
+  if (failed(results.store(emitter, kernel.outputs, row, at,
+                           vector ? vector.getDimSize(0) : 1)))
+    status = failure();
 }

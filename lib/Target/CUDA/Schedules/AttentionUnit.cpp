@@ -1,0 +1,330 @@
+//===- AttentionUnit.cpp - arithmetic units of attention ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionUnit.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::cuda;
+
+//===----------------------------------------------------------------------===//
+// Lane layout
+//===----------------------------------------------------------------------===//
+
+void AttentionUnit::place() {
+  group = k.named(math.div(lane(), rowLanes), "group");
+  Value member = math.rem(lane(), rowLanes);
+  scorePair = k.named(math.mul(member, scoreWidth), "pair");
+  sumPair = scoreWidth == sumWidth
+                ? scorePair
+                : k.named(math.mul(member, sumWidth), "first");
+  warpRow =
+      k.named(math.mul(math.div(a.thread, kWarp), rows * (kWarp / rowLanes)),
+              "warp_row");
+}
+
+Value AttentionUnit::rowOf(Value row) {
+  return math.add(warpRow, math.add(group, math.mul(row, kWarp / rowLanes)));
+}
+
+Value AttentionUnit::columnOf(Value j, Value e, int64_t width) {
+  return math.add(
+      math.mul(j, rowLanes * width),
+      math.add(width == scoreWidth ? scorePair : sumPair, math.rem(e, width)));
+}
+
+void AttentionUnit::eachRow(llvm::function_ref<void(Value)> body) {
+  unrolled(k, rows, "half", body);
+}
+
+static int64_t extentOf(Value array, int64_t fromLast) {
+  return cast<MemRefType>(array.getType()).getShape().end()[-fromLast];
+}
+
+void AttentionUnit::eachScore(
+    Value scores,
+    llvm::function_ref<void(ArrayRef<Value>, Value, Value)> body) {
+  unrolled(k, extentOf(scores, 2), "j", [&](Value j) {
+    unrolled(k, rows * scoreWidth, "e", [&](Value e) {
+      body({math.constant(0), j, e}, math.div(e, scoreWidth),
+           columnOf(j, e, scoreWidth));
+    });
+  });
+}
+
+Value AttentionUnit::reduced(Value value, bool isMaximum) {
+  for (int64_t flip = 1; flip < rowLanes; flip *= 2) {
+    Value other = a.shuffleXor(value, flip);
+    value = isMaximum ? a.formula.larger(value, other) : v.add(value, other);
+  }
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Accumulators
+//===----------------------------------------------------------------------===//
+
+Value AttentionUnit::makeScores(int64_t columns, StringRef name) {
+  return k.local({1, columns / (rowLanes * scoreWidth), rows * scoreWidth},
+                 a.sumType, name);
+}
+
+Value AttentionUnit::makeSums(int64_t columns, int64_t piece) {
+  Value sums = k.local(
+      {columns / piece, 1, piece / (rowLanes * sumWidth), rows * sumWidth},
+      a.sumType, "sums");
+  fill(sums, 0);
+  return sums;
+}
+
+Value AttentionUnit::makeStatistics(double value, StringRef name) {
+  Value array = k.local({rows}, a.sumType, name);
+  fill(array, value);
+  return array;
+}
+
+void AttentionUnit::fill(Value array, double value) {
+  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
+  static constexpr StringRef kNames[] = {"i", "j", "e"};
+  SmallVector<Value> at;
+  auto visit = [&](auto &&self) -> void {
+    size_t level = at.size();
+    if (level == shape.size())
+      return a.store(a.constant(value), array, at);
+    unrolled(k, shape[level], kNames[std::min<size_t>(level, 2)], [&](Value i) {
+      at.push_back(i);
+      self(self);
+      at.pop_back();
+    });
+  };
+  visit(visit);
+}
+
+void AttentionUnit::softmax(Value scores, Value largest, Value total,
+                            Value sums) {
+  Value zero = math.constant(0);
+  Value shrink = k.local({rows}, a.sumType, "shrink");
+  eachRow([&](Value row) {
+    auto each = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
+      unrolled(k, extentOf(scores, 2), "j", [&](Value j) {
+        unrolled(k, scoreWidth, "e", [&](Value e) {
+          body({zero, j, math.add(math.mul(row, scoreWidth), e)});
+        });
+      });
+    };
+    Value shrunk = a.updateOnlineSoftmax(
+        {row, largest, {total}}, scores, each,
+        [&](Value own) { return reduced(own, /*isMaximum=*/true); },
+        [&](ArrayRef<Value> at, Value weight) { a.store(weight, scores, at); });
+    a.store(shrunk, shrink, row);
+  });
+  unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
+    unrolled(k, extentOf(sums, 2), "j", [&](Value j) {
+      unrolled(k, extentOf(sums, 1), "e", [&](Value e) {
+        SmallVector<Value> at = {piece, zero, j, e};
+        Value factor = a.load(shrink, math.div(e, sumWidth));
+        a.store(v.mul(a.load(sums, at), factor), sums, at);
+      });
+    });
+  });
+}
+
+void AttentionUnit::storeRows(
+    Value sums, Value tile, Value firstRow, int64_t length, int64_t width,
+    int64_t lanes, llvm::function_ref<Value(Value)> factor,
+    llvm::function_ref<void(Value, Value, Value)> store) {
+  Value zero = math.constant(0);
+  int64_t blocks = extentOf(sums, 2), block = rowLanes * sumWidth;
+  eachRow([&](Value row) {
+    Value scale = factor(row), to = rowOf(row);
+    unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
+      unrolled(k, blocks, "j", [&](Value j) {
+        SmallVector<Value> own;
+        for (int64_t e = 0; e < sumWidth; ++e) {
+          Value at = math.add(math.mul(row, sumWidth), e);
+          Value sum = a.load(sums, {piece, zero, j, at});
+          own.push_back(scale ? v.mul(sum, scale) : sum);
+        }
+        Value column = math.add(
+            math.add(math.mul(piece, blocks * block), math.mul(j, block)),
+            sumPair);
+        a.store(a.vectorOf(own), tile, {to, column});
+      });
+    });
+  });
+  cuda::SyncWarpOp::create(b, k.loc);
+  int64_t perRow = width / lanes, chunks = rows * (kWarp / rowLanes) * perRow;
+  unrolled(k, llvm::divideCeil(chunks, kWarp), "i", [&](Value i) {
+    Value chunk = math.add(math.mul(i, kWarp), lane());
+    Value row = k.named(math.add(warpRow, math.div(chunk, perRow)), "row");
+    Value column = k.named(math.mul(math.rem(chunk, perRow), lanes), "column");
+    Value inside = math.less(math.add(firstRow, row), length);
+    if (chunks % kWarp)
+      inside = v.bitAnd(inside, math.less(chunk, chunks));
+    k.within(inside,
+             [&] { store(a.load(tile, {row, column}, lanes), row, column); });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// FMA
+//===----------------------------------------------------------------------===//
+
+namespace {
+class FmaUnit : public AttentionUnit {
+public:
+  static constexpr int64_t kRowLanes = 8;
+
+  FmaUnit(AttentionCodegen &codegen, int64_t rows)
+      : AttentionUnit(codegen, kRowLanes, rows, 1,
+                      kVectorBytes / bytesPerElement(codegen.sumType)) {}
+
+  void multiply(Value scores, const Rows &own, Value tile,
+                Value stage) override {
+    Value zero = math.constant(0);
+    math.loop(zero, math.constant(own.columns), sumWidth, [&](Value d) {
+      k.named(d, "d");
+      SmallVector<Value> left = ofRows([&](Value row) {
+        return k.named(a.load(own.tile, {rowOf(row), d}, sumWidth), "left");
+      });
+      unrolled(k, extentOf(scores, 2), "j", [&](Value j) {
+        Value right = k.named(
+            a.load(tile, {stage, columnOf(j, zero, 1), d}, sumWidth), "right");
+        for (int64_t row = 0; row < rows; ++row) {
+          SmallVector<Value> at = {zero, j, math.constant(row)};
+          Value sum = a.load(scores, at);
+          for (int64_t e = 0; e < sumWidth; ++e)
+            sum = v.fma(laneOf(left[row], e), laneOf(right, e), sum);
+          a.store(sum, scores, at);
+        }
+      });
+    });
+  }
+
+  void accumulate(Value sums, Value scores, Value tile, Value stage,
+                  int64_t firstColumn) override {
+    Value zero = math.constant(0);
+    cuda::SyncWarpOp::create(b, k.loc);
+    eachScore(scores, [&](ArrayRef<Value> at, Value row, Value column) {
+      a.store(a.load(scores, at), weights, {rowOf(row), column});
+    });
+    cuda::SyncWarpOp::create(b, k.loc);
+    math.loop(zero, math.constant(extentOf(tile, 2)), 1, [&](Value t) {
+      k.named(t, "t");
+      SmallVector<Value> left = ofRows([&](Value row) {
+        return k.named(a.load(weights, {rowOf(row), t}), "weight");
+      });
+      unrolled(k, extentOf(sums, 2), "j", [&](Value j) {
+        Value column = math.add(columnOf(j, zero, sumWidth), firstColumn);
+        Value right =
+            k.named(a.load(tile, {stage, t, column}, sumWidth), "right");
+        for (int64_t row = 0; row < rows; ++row)
+          for (int64_t e = 0; e < sumWidth; ++e) {
+            SmallVector<Value> at = {zero, zero, j,
+                                     math.constant(row * sumWidth + e)};
+            a.store(v.fma(left[row], laneOf(right, e), a.load(sums, at)), sums,
+                    at);
+          }
+      });
+    });
+  }
+
+private:
+  Value laneOf(Value vector, int64_t e) {
+    return vector::ExtractOp::create(b, k.loc, vector, e);
+  }
+  SmallVector<Value> ofRows(llvm::function_ref<Value(Value)> body) {
+    return llvm::map_to_vector(
+        llvm::seq(rows), [&](int64_t row) { return body(math.constant(row)); });
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Tensor cores
+//===----------------------------------------------------------------------===//
+
+class MmaUnit : public AttentionUnit {
+public:
+  MmaUnit(AttentionCodegen &codegen, const MatrixUnit &unit, int64_t pieces)
+      : AttentionUnit(codegen, 4, 2, 2, 2), mma(k, unit), fragments(k, v, unit),
+        weightPieces(pieces) {}
+
+  void place() override {
+    AttentionUnit::place();
+    fragments.place();
+  }
+
+  void loadWords(Rows &own) override {
+    int64_t steps = own.columns / mma.depth();
+    own.words = k.local({own.inRegisters ? steps : 1, 1, 4}, b.getI32Type(),
+                        "own_words");
+    if (own.inRegisters)
+      unrolled(k, steps, "step", [&](Value step) { load(own, step, step); });
+  }
+
+  void multiply(Value scores, const Rows &own, Value tile,
+                Value stage) override {
+    int64_t steps = own.columns / mma.depth();
+    Value words = mma.rightFragments(extentOf(scores, 2), "key_words");
+    auto add = [&](Value slot, Value step) {
+      mma.loadRight(words, {tile, true, {stage}, math.constant(0)},
+                    math.mul(step, mma.depth()));
+      mma.multiply(scores, slotOf(k, own.words, slot), words);
+    };
+    if (own.inRegisters)
+      return unrolled(k, steps, "step", [&](Value step) { add(step, step); });
+    // Not unrolled: fragments of several steps would not fit into registers.
+    math.loop(math.constant(0), math.constant(steps), 1, [&](Value step) {
+      k.named(step, "step");
+      load(own, math.constant(0), step);
+      add(math.constant(0), step);
+    });
+  }
+
+  void accumulate(Value sums, Value scores, Value tile, Value stage,
+                  int64_t firstColumn) override {
+    int64_t blocks = extentOf(sums, 2);
+    SmallVector<Value> left;
+    for (int64_t i = 0; i < weightPieces; ++i)
+      left.push_back(
+          mma.leftFragments(1, i == 0 ? "weight_words" : "weight_rest"));
+    Value right = mma.rightFragments(blocks, "value_words");
+    unrolled(k, extentOf(tile, 2) / mma.depth(), "step", [&](Value step) {
+      for (auto [i, words] : llvm::enumerate(left))
+        fragments.pack(words, scores, step, i);
+      unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
+        fragments.loadRows(right, tile, stage, step,
+                           math.add(math.mul(piece, 8 * blocks), firstColumn));
+        for (Value words : left)
+          mma.multiply(slotOf(k, sums, piece), words, right);
+      });
+    });
+  }
+
+private:
+  /// Loads the fragment of own rows at `step` along the columns.
+  void load(const Rows &own, Value slot, Value step) {
+    mma.loadLeft(slotOf(k, own.words, slot), {own.tile, true, {}, warpRow},
+                 math.mul(step, mma.depth()));
+  }
+
+  WarpMma mma;
+  AccumulatorFragments fragments;
+  int64_t weightPieces;
+};
+} // namespace
+
+std::unique_ptr<AttentionUnit> AttentionUnit::create(AttentionCodegen &codegen,
+                                                     int64_t warpRows,
+                                                     const MatrixUnit *unit,
+                                                     int64_t weightPieces) {
+  if (unit)
+    return std::make_unique<MmaUnit>(codegen, *unit, weightPieces);
+  return std::make_unique<FmaUnit>(codegen,
+                                   warpRows * FmaUnit::kRowLanes / kWarp);
+}
