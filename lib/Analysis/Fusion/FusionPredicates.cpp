@@ -107,20 +107,6 @@ Value mpc::sourceOfReshapes(Value value) {
   return value;
 }
 
-bool mpc::isPartOfProduct(Operation *op) {
-  if (!isa<SliceOp>(op))
-    return false;
-  Value stored = op->getOperand(0), product = stored;
-  if (auto cast = stored.getDefiningOp<CastOp>())
-    product = cast.getInput();
-  Operation *anchor = product.getDefiningOp();
-  return anchor && familyOf(anchor) == FusionClass::Contraction &&
-         (product == stored || product.hasOneUse()) &&
-         llvm::all_of(stored.getUsers(), [](Operation *user) {
-           return isa<SliceOp>(user) && keepsLastDimension(user);
-         });
-}
-
 bool mpc::returnsState(OpOperand &use, FunctionOpInterface function) {
   return function && use.getOwner()->hasTrait<OpTrait::IsTerminator>() &&
          function.getResultAttr(use.getOperandNumber(), MpcDialect::kAliasAttr);

@@ -59,7 +59,6 @@ public:
   void fuseRowMaxima();
   void fuseColumnSums();
   void fuseFilterBiasGradients();
-  void fuseSlices();
   void fuseMatmulBiasGradients();
   void fuseImageMeans();
   void fuseConcats();
@@ -142,7 +141,6 @@ void mpc::fuseHorizontal(FusionGraph &graph, Block &block,
     joiner.fuseRowScalars();
     joiner.fuseColumnSums();
     joiner.fuseFilterBiasGradients();
-    joiner.fuseSlices();
     joiner.fuseMatmulBiasGradients();
     joiner.fuseImageMeans();
   }
@@ -850,7 +848,7 @@ void HorizontalFuser::fuseImageMeans() {
 //
 //-------===//
 // Fuses the gradient of a bias into the GEMM of the weight's gradient, which
-// reads the same values; stores gradients of concatenated weights separately.
+// reads the same values.
 //===----------------------------------------------------------------------===//
 
 /// The GEMMs that multiply `value` or reshapes and concats of it, in order.
@@ -941,20 +939,6 @@ void HorizontalFuser::fuseMatmulBiasGradients() {
       loadThroughMovement(group);
       break;
     }
-  }
-}
-
-/// Values that are only read in slices are stored in parts by the GEMM's
-/// kernel: the gradients of concatenated weights.
-void HorizontalFuser::fuseSlices() {
-  for (Operation *op : ops) {
-    FusionGroup *slice = graph.groupOf(op);
-    if (!isPartOfProduct(op) || slice->anchor || slice->isLoose ||
-        slice->ops.size() != 1)
-      continue;
-    FusionGroup *product = graph.groupOf(op->getOperand(0));
-    if (product && product->anchor && !product->isJoint)
-      graph.merge(product, slice);
   }
 }
 

@@ -301,7 +301,6 @@ void InitialGroups::joinUpdates() {
   SmallVector<Operation *> members;
   for (Operation *op : llvm::reverse(ops)) {
     if (graph.groupOf(op)->isLoose ||
-        (kernels.fusesOperandMovement && isPartOfProduct(op)) ||
         (!isElementwise(op) && !isFreeToRepeat(op)))
       continue;
     bool changesState = false, isReadBeside = false, isReturned = false;

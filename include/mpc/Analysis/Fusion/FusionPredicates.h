@@ -72,10 +72,6 @@ bool isStoredByAttention(mlir::Operation *op);
 /// Returns true if `use` returns the new value of a state of `function`.
 bool returnsState(mlir::OpOperand &use, mlir::FunctionOpInterface function);
 
-/// Returns true if `op` is a slice of a GEMM's result, possibly narrowed, that
-/// is only read by slices: a GPU kernel stores each slice separately.
-bool isPartOfProduct(mlir::Operation *op);
-
 } // namespace mpc
 
 #endif // MPC_ANALYSIS_FUSION_FUSIONPREDICATES_H

@@ -135,8 +135,7 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
 
 void mpc::rematerializeMovement(Block &block, const TargetInfo &target) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if ((!(isCopiedForReaders(&op) && !isView(&op)) && !isInputCast(&op)) ||
-        isPartOfProduct(&op))
+    if (!(isCopiedForReaders(&op) && !isView(&op)) && !isInputCast(&op))
       continue;
     if (isStoredByAttention(&op))
       continue;

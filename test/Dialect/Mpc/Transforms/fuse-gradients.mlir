@@ -1,24 +1,5 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse --cse | FileCheck %s
 
-// Gradients of weights of merged matmuls: the GEMM's kernel casts, and stores each
-// slice separately.
-// CHECK-LABEL: func.func @parts_of_a_product
-// CHECK: mpc.fusion kind(contraction)
-// CHECK: mpc.matmul
-// CHECK: %[[NARROW:.+]] = mpc.cast
-// CHECK-DAG: mpc.slice %[[NARROW]] [0, 0] [32, 32]
-// CHECK-DAG: mpc.slice %[[NARROW]] [0, 32] [32, 64]
-// CHECK-NOT: mpc.fusion
-// CHECK: return
-func.func @parts_of_a_product(%x: tensor<64x32xbf16>, %g: tensor<64x96xbf16>) -> (tensor<32x32xbf16>, tensor<32x64xbf16>) {
-  %0 = mpc.matmul %x, %g transpose_lhs : (tensor<64x32xbf16>, tensor<64x96xbf16>) -> tensor<32x96xf32>
-  %1 = mpc.slice %0 [0, 0] [32, 32] : tensor<32x96xf32> to tensor<32x32xf32>
-  %2 = mpc.slice %0 [0, 32] [32, 64] : tensor<32x96xf32> to tensor<32x64xf32>
-  %3 = mpc.cast %1 : tensor<32x32xf32> to tensor<32x32xbf16>
-  %4 = mpc.cast %2 : tensor<32x64xf32> to tensor<32x64xbf16>
-  return %3, %4 : tensor<32x32xbf16>, tensor<32x64xbf16>
-}
-
 // The gradient of a batch norm: both sums are one kernel, which recomputes the
 // normalized value, and so does the kernel that reads the sums.
 // CHECK-LABEL: func.func @batch_norm
