@@ -117,8 +117,7 @@ cpu::lowerKernels(ModuleOp module,
   if ((isScheduled &&
        failed(run(createScheduleCpuKernelsPass(), "scheduled"))) ||
       failed(run(createEmitCpuKernelsPass(), "tiles")) ||
-      failed(run(createLowerTilesPass(), "vectors")) ||
-      failed(run(createHoistIndexChecksPass(), "hoisted")))
+      failed(run(createLowerTilesPass(), "vectors")))
     return failure();
 
   SmallVector<KernelInfo> infos;

@@ -53,10 +53,10 @@ void registerCodegenDialects(mlir::DialectRegistry &registry);
 
 /// Lowers every kernel in `kernels` (functions on tensors with an attribute
 /// `mpc.kernel_kind`) to the LLVM dialect with the C interface above, for the
-/// module's target. Runs mpc-schedule-cpu-kernels, mpc-emit-cpu-kernels,
-/// mpc-lower-tiles and mpc-hoist-index-checks; calls `after` with the stage's
-/// name after each: "scheduled", "tiles", "vectors", "hoisted". On failure the
-/// diagnostic names the kernel and the module is left in an unspecified state.
+/// module's target. Runs mpc-schedule-cpu-kernels, mpc-emit-cpu-kernels and
+/// mpc-lower-tiles; calls `after` with the stage's name after each:
+/// "scheduled", "tiles", "vectors". On failure the diagnostic names the kernel
+/// and the module is left in an unspecified state.
 mlir::FailureOr<llvm::SmallVector<KernelInfo>> lowerKernels(
     mlir::ModuleOp kernels,
     llvm::function_ref<mlir::LogicalResult(llvm::StringRef)> after = {});

@@ -117,43 +117,4 @@ def LowerTilesPass : Pass<"mpc-lower-tiles", "::mlir::ModuleOp"> {
   ];
 }
 
-def HoistIndexChecksPass : Pass<"mpc-hoist-index-checks", "::mlir::ModuleOp"> {
-  let summary = "Hoist checks of indices out of loops";
-  let description = [{
-    A gather of rows checks its index in the loop over the elements of a row. The
-    atomic update of a failed check would keep LLVM from hoisting the load of the
-    index and from vectorizing the loop:
-
-    ```mlir
-    scf.for %j = %c0 to %c128 step %c16 {
-      %i = memref.load %ids[%row] : memref<4096xi64>
-      %outside = arith.cmpi uge, %i, %extent : i64
-      scf.if %outside {
-        memref.atomic_rmw maxu %i, %checks[%c0] : (i64, memref<1xi64>) -> i64
-      }
-      ...
-    }
-    // becomes
-    %i = memref.load %ids[%row] : memref<4096xi64>
-    %outside = arith.cmpi uge, %i, %extent : i64
-    scf.if %outside {
-      memref.atomic_rmw maxu %i, %checks[%c0] : (i64, memref<1xi64>) -> i64
-    }
-    scf.for %j = %c0 to %c128 step %c16 {
-      ...
-    }
-    ```
-
-    Contract in: after mpc-lower-tiles. Contract out: the same code; the operands of
-    hoisted checks and the pure ops before them are hoisted too.
-    Numerics: none.
-    Left alone: loops whose bounds may be empty, since a skipped index must not fail;
-    loads from memory that the function writes; checks under other conditions.
-    Executed example: test/Target/CPU/hoist-index-checks.mlir.
-  }];
-  let statistics = [
-    Statistic<"numChecks", "checks", "checks of indices hoisted out of a loop">,
-  ];
-}
-
 #endif // MPC_TARGET_CPU_PASSES
