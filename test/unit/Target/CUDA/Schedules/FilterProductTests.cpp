@@ -23,7 +23,7 @@ struct Filter {
                          high = {1, 1}, dilation = {1, 1};
   bool channelsLast = true, bias = false;
   /// Of the operands, the image before it is narrowed, what is stored.
-  std::string type = "bf16", image = "", result = "f32", compute = "";
+  std::string type = "bf16", image{}, result = "f32", compute{};
 
   std::string text() const;
 };
