@@ -10,8 +10,6 @@
 
 #include "MicroKernel.h"
 
-#include "../Kernel/IndexMath.h"
-#include "../Kernel/MathExpansion.h"
 #include "AmxTiles.h"
 
 using namespace mlir;
@@ -116,10 +114,10 @@ enum : int64_t { kSums = 0, kRows = 4, kColumns = 6 };
 class AmxKernelEmission {
 public:
   AmxKernelEmission(OpBuilder &b, Location loc, AmxTiles &unit,
-                    const RegisterBlock &block, Value rows, const Panel &panel,
-                    ArrayRef<KLoop> loops)
-      : math{b, loc}, unit(unit), block(block), rows(rows), panel(panel),
-        loops(loops), word(stepDepth(block.unit)),
+                    const RegisterBlock &block, Value rows, Value base,
+                    const Panel &panel, ArrayRef<KLoop> loops)
+      : b(b), loc(loc), math{b, loc}, unit(unit), block(block), rows(rows),
+        base(base), panel(panel), loops(loops), word(stepDepth(block.unit)),
         split(loops.back().extent * word - loops.back().missing, block),
         factors(factorsOf(block)),
         pitch(panel.pitch ? panel.pitch : panel.columns) {
@@ -127,11 +125,19 @@ public:
            "positions of a run are neighbours");
   }
 
-  /// Emits the accumulators of the term products `pairs` for the rows of `runs`
-  /// and up to two vectors of columns from `first` on.
-  void run(const TermPairs &pairs, ArrayRef<RowRun> runs, int64_t first,
-           int64_t vectors, Value base, const TileMemory &to, bool add) {
-    termPairs = pairs;
+  /// Computes the sum of the products of `pairs` of terms, or adds it to the
+  /// stored values.
+  void addProducts(const TermPairs &pairs, const TileMemory &to, bool add);
+  /// Adds the accumulators of first terms and, if those are finite, of the
+  /// others.
+  void joinSums(const TileMemory &firstTerms, const TileMemory &others,
+                const TileMemory &to, bool add);
+
+private:
+  /// Emits the accumulators of the term products for the rows of `runs` and up
+  /// to two vectors of columns from `first` on.
+  void run(ArrayRef<RowRun> runs, int64_t first, int64_t vectors,
+           const TileMemory &to, bool add) {
     rowRuns = runs;
     firstVector = first;
     vectorCount = vectors;
@@ -155,9 +161,10 @@ public:
     });
   }
 
-  const StepSplit &steps() const { return split; }
-
-private:
+  /// Adds the positions after the last tile step by vectors, for a pair of
+  /// terms.
+  void addRest(std::pair<int64_t, int64_t> terms, const TileMemory &to,
+               bool add);
   void configure() {
     // An unused tile is shaped like its neighbor, so that blocks of fewer tiles
     // share a configuration.
@@ -215,10 +222,12 @@ private:
     }
   }
 
+  OpBuilder &b;
+  Location loc;
   IndexMath math;
   AmxTiles &unit;
   const RegisterBlock &block;
-  Value rows;
+  Value rows, base;
   const Panel &panel;
   ArrayRef<KLoop> loops;
   /// Positions per word.
@@ -232,25 +241,20 @@ private:
 };
 } // namespace
 
-/// Adds the positions after the last tile step by vectors, for a pair of terms.
-static void addRest(OpBuilder &b, Location loc, const RegisterBlock &block,
-                    std::pair<int64_t, int64_t> terms, Value rows, Value base,
-                    const Panel &panel, ArrayRef<KLoop> loops,
-                    const StepSplit &split, const TileMemory &to, bool add) {
+void AmxKernelEmission::addRest(std::pair<int64_t, int64_t> terms,
+                                const TileMemory &to, bool add) {
   // Maximum rows whose accumulators fit in registers with the operands.
   constexpr int64_t kMostRows = 12;
-  IndexMath math{b, loc};
   int64_t done = split.count * split.positions;
   SmallVector<KLoop> inner(loops);
   for (auto [depth, loop] : llvm::enumerate(inner))
     loop.panelSteps = panelSteps(loops.drop_front(depth));
-  int64_t word = stepDepth(block.unit);
   inner.back().extent = llvm::divideCeil(split.rest, word);
   Panel behind = panel;
-  behind.offset = math.add(
-      panel.offset, done / word * (panel.pitch ? panel.pitch : panel.columns) +
-                        terms.second * block.terms.panelPlane);
-  base = math.add(base, done + terms.first * block.terms.rowPlane);
+  behind.offset =
+      math.add(panel.offset,
+               done / word * pitch + terms.second * block.terms.panelPlane);
+  Value from = math.add(base, done + terms.first * block.terms.rowPlane);
   for (int64_t first = 0; first < block.rows(); first += kMostRows) {
     RegisterBlock part = block;
     part.unit = restUnitOf(block);
@@ -258,43 +262,34 @@ static void addRest(OpBuilder &b, Location loc, const RegisterBlock &block,
         ArrayRef(block.rowOffsets)
             .slice(first, std::min(kMostRows, block.rows() - first)));
     storeSums(b, loc, part,
-              emitMicroKernel(b, loc, part, rows, base, behind, inner),
+              emitMicroKernel(b, loc, part, rows, from, behind, inner),
               to.memory, to.pitch, math.add(to.offset, first * to.pitch), add);
   }
 }
 
-/// Computes the sum of the products of `pairs` of terms, or adds it to the
-/// stored values.
-static void addProducts(OpBuilder &b, Location loc, AmxTiles &unit,
-                        const RegisterBlock &block, const TermPairs &pairs,
-                        Value rows, Value base, const Panel &panel,
-                        ArrayRef<KLoop> loops, const TileMemory &to, bool add) {
-  AmxKernelEmission emission(b, loc, unit, block, rows, panel, loops);
-  const StepSplit &split = emission.steps();
+void AmxKernelEmission::addProducts(const TermPairs &pairs,
+                                    const TileMemory &to, bool add) {
+  termPairs = pairs;
   SmallVector<RowRun> runs = cutRows(block.rowOffsets);
   if (split.count)
     for (ArrayRef<RowRun> left = runs; !left.empty();
          left = left.drop_front(std::min<size_t>(2, left.size())))
       for (int64_t first = 0; first < block.vectors; first += 2)
-        emission.run(pairs, left.take_front(2), first,
-                     std::min<int64_t>(2, block.vectors - first), base, to,
-                     add);
+        run(left.take_front(2), first,
+            std::min<int64_t>(2, block.vectors - first), to, add);
   if (!split.rest)
     return;
   add |= split.count > 0;
   for (auto pair : pairs) {
-    addRest(b, loc, block, pair, rows, base, panel, loops, split, to, add);
+    addRest(pair, to, add);
     add = true;
   }
 }
 
-/// Adds the accumulators of first terms and, if those are finite, of the
-/// others.
-static void joinSums(OpBuilder &b, Location loc, const RegisterBlock &block,
-                     const TileMemory &firstTerms, const TileMemory &others,
-                     const TileMemory &to, bool add) {
+void AmxKernelEmission::joinSums(const TileMemory &firstTerms,
+                                 const TileMemory &others, const TileMemory &to,
+                                 bool add) {
   constexpr int64_t kExponent = 0x7f800000;
-  IndexMath math{b, loc};
   ValueMath values(b, loc);
   math.loop(block.rows(), [&](Value row) {
     for (int64_t v = 0; v < block.vectors; ++v) {
@@ -321,10 +316,10 @@ void cpu::emitTileKernel(OpBuilder &b, Location loc, AmxTiles &unit,
                          const RegisterBlock &block, Value rows, Value base,
                          const Panel &panel, ArrayRef<KLoop> loops,
                          const TileMemory &to, bool add, Value spare) {
+  AmxKernelEmission emission(b, loc, unit, block, rows, base, panel, loops);
   const TermPairs firstTerms = {{0, 0}};
   if (block.terms.count == 1)
-    return addProducts(b, loc, unit, block, firstTerms, rows, base, panel,
-                       loops, to, add);
+    return emission.addProducts(firstTerms, to, add);
   TermPairs others;
   for (std::pair<int64_t, int64_t> pair :
        {std::pair(0, 2), std::pair(0, 1), std::pair(1, 1), std::pair(1, 0),
@@ -334,9 +329,7 @@ void cpu::emitTileKernel(OpBuilder &b, Location loc, AmxTiles &unit,
   IndexMath math{b, loc};
   TileMemory first{spare, math.constant(0), to.pitch},
       second{spare, math.constant(block.rows() * to.pitch), to.pitch};
-  addProducts(b, loc, unit, block, firstTerms, rows, base, panel, loops, first,
-              /*add=*/false);
-  addProducts(b, loc, unit, block, others, rows, base, panel, loops, second,
-              /*add=*/false);
-  joinSums(b, loc, block, first, second, to, add);
+  emission.addProducts(firstTerms, first, /*add=*/false);
+  emission.addProducts(others, second, /*add=*/false);
+  emission.joinSums(first, second, to, add);
 }

@@ -9,7 +9,6 @@
 #include "EmulatedArithmetic.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <array>
 

@@ -13,7 +13,6 @@
 #ifndef MPC_LIB_TARGET_CPU_AMXTILES_H
 #define MPC_LIB_TARGET_CPU_AMXTILES_H
 
-#include "../Kernel/IndexMath.h"
 #include "../Kernel/MathExpansion.h"
 #include "MicroKernel.h"
 

@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Kernel/AttentionMath.h"
-#include "../Kernel/MathExpansion.h"
 #include "ContractionEmitter.h"
 #include "KvCacheLayout.h"
 
@@ -19,8 +18,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
-
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -106,6 +103,13 @@ private:
   /// Emits `body` for each vector of columns of the values.
   void forColumns(llvm::function_ref<void(Value column)> body) {
     math.loop(math.constant(0), math.constant(width), lanes, body);
+  }
+  /// Loads elements of a row of `tensor` from `column` on.
+  Value loadOf(Value tensor, ArrayRef<Value> head, Value row, Value column,
+               int64_t lanes) {
+    SmallVector<Value> at(head);
+    at.append({row, column});
+    return loadWhole(tensor, at, lanes);
   }
   /// Returns the scale of position `at` of the head, a scalar.
   Value scaleAt(Value scales, Value at);
@@ -223,9 +227,7 @@ void AttentionEmitter::takeScales() {
 }
 
 Value AttentionEmitter::scaleAt(Value scales, Value position) {
-  SmallVector<Value> at(keyHead);
-  at.append({position, math.constant(0)});
-  return loadWhole(scales, at, 1);
+  return loadOf(scales, keyHead, position, math.constant(0), 1);
 }
 
 void AttentionEmitter::packKey() {
@@ -254,11 +256,7 @@ void AttentionEmitter::packValue() {
           copyRun(op.getValue(), place, run, value.panel.memory,
                   math.add(target, column));
         });
-        forPowers(value.columns - used, 2 * lanes,
-                  [&](int64_t column, int64_t run) {
-                    storeZeros(value.panel.memory,
-                               math.add(target, used + column), run);
-                  });
+        clear(value.panel.memory, target, used, value.columns, 2 * lanes);
       });
     });
   });
@@ -362,11 +360,8 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
       at.push_back(shape[i] == 1 ? math.constant(0)
                                  : full[full.size() - shape.size() + i]);
     bool oneForAll = shape.empty() || shape.back() == 1;
-    ElementEmitter emitter = makeEmitter();
-    Value value = emitter.value(mask, at, oneForAll ? 1 : count,
-                                oneForAll ? Value() : lanesUsed);
-    if (failed(emitter.status()))
-      status = failure();
+    Value value = elementsOf(mask, at, oneForAll ? 1 : count,
+                             oneForAll ? Value() : lanesUsed);
     if (!isa<VectorType>(value.getType()))
       value = splatted(value, count);
     scores = formula.masked(scores, value);
@@ -686,17 +681,15 @@ void AttentionEmitter::emitDecodeScores(int64_t row, Value local, Value first,
                                         int64_t count) {
   SmallVector<Value> query;
   for (int64_t d = 0; d < depth; d += lanes) {
-    SmallVector<Value> at(head);
-    at.append({math.constant(row), math.constant(d)});
-    query.push_back(loadWhole(op.getQuery(), at, lanes));
+    query.push_back(loadOf(op.getQuery(), head, math.constant(row),
+                           math.constant(d), lanes));
   }
   SmallVector<Value> sums;
   for (int64_t i = 0; i < count; ++i) {
     Value sum;
     for (auto [part, factor] : llvm::enumerate(query)) {
-      SmallVector<Value> at(keyHead);
-      at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
-      Value key = loadWhole(keyNumbers, at, lanes);
+      Value key = loadOf(keyNumbers, keyHead, math.add(first, i),
+                         math.constant(int64_t(part) * lanes), lanes);
       sum = sum ? values.fma(key, factor, sum) : values.mul(key, factor);
     }
     if (keyScales)
@@ -729,9 +722,8 @@ void AttentionEmitter::accumulateDecodeValues(Value local, Value first,
           weight = splatted(weight, lanes);
           Carried next;
           for (int64_t v = 0; v < vectors; ++v) {
-            SmallVector<Value> at(keyHead);
-            at.append({position, math.constant(column + v * lanes)});
-            Value value = loadWhole(valueNumbers, at, lanes);
+            Value value = loadOf(valueNumbers, keyHead, position,
+                                 math.constant(column + v * lanes), lanes);
             next.push_back(values.fma(value, weight, sofar[v]));
           }
           return next;

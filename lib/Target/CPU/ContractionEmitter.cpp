@@ -6,10 +6,8 @@
 
 #include "ContractionEmitter.h"
 
-#include "../Kernel/MathExpansion.h"
 #include "EmulatedArithmetic.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -173,11 +171,17 @@ Value ContractionEmitter::load(Value tensor, ValueRange indices,
 
 Value ContractionEmitter::loadWhole(Value tensor, ValueRange indices,
                                     int64_t lanes) {
-  FailureOr<Value> value = makeEmitter().emit(tensor, indices, lanes);
-  if (succeeded(value))
-    return toSumType(*value, getElementTypeOrSelf(tensor.getType()));
-  status = failure();
-  return values.constant(lanesOf(sumType, lanes), 0);
+  return toSumType(elementsOf(tensor, indices, lanes),
+                   getElementTypeOrSelf(tensor.getType()));
+}
+
+Value ContractionEmitter::elementsOf(Value tensor, ValueRange indices,
+                                     int64_t lanes, Value mask) {
+  ElementEmitter emitter = makeEmitter();
+  Value value = emitter.value(tensor, indices, lanes, mask);
+  if (failed(emitter.status()))
+    status = failure();
+  return value;
 }
 
 Value ContractionEmitter::patternsOf(Value factors) {
@@ -495,9 +499,7 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
       });
       // Accumulators of missing columns are dropped; zeros keep them from being
       // NaN.
-      forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
-        storeZeros(memory, math.add(base, used + n), run);
-      });
+      clear(memory, base, used, columns, 2 * lanes);
     });
   });
 }
@@ -800,12 +802,9 @@ void ContractionEmitter::recomputeOverflowed(Value tile, Value first,
       Value at = math.add(first, offset);
       Value sum = math.load(tile, at);
       math.branch(isNaN(values.sub(sum, sum)), [&] {
-        ElementEmitter emitter = makeEmitter();
         math.store(
-            emitter.value(contraction.op->getResult(0), positionOf(offset), 1),
+            elementsOf(contraction.op->getResult(0), positionOf(offset), 1),
             tile, at);
-        if (failed(emitter.status()))
-          status = failure();
       });
     });
   });

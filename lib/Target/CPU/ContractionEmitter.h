@@ -73,6 +73,9 @@ public:
   mlir::Value memoryOf(mlir::Value tensor) const;
   /// Creates an emitter with the kernel's arguments.
   ElementEmitter makeEmitter();
+  /// Emits elements of `tensor` as they are carried.
+  mlir::Value elementsOf(mlir::Value tensor, mlir::ValueRange indices,
+                         int64_t lanes, mlir::Value mask = {});
   /// Converts `value`, of type `element` as ElementEmitter represents it, to
   /// the accumulator type.
   mlir::Value toSumType(mlir::Value value, mlir::Type element);
@@ -106,6 +109,13 @@ public:
   /// Stores an integer in integer memory, else zero, `lanes` times.
   void storeNumbers(int64_t number, mlir::Value memory, mlir::Value at,
                     int64_t lanes);
+  /// Clears elements [from, to) after `memory[at]`, `most` at a time.
+  void clear(mlir::Value memory, mlir::Value at, int64_t from, int64_t to,
+             int64_t most) {
+    forPowers(to - from, most, [&](int64_t n, int64_t run) {
+      storeZeros(memory, math.add(at, from + n), run);
+    });
+  }
   /// Copies `lanes` elements at `indices` to `memory[at]`.
   void copyRun(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes,
                mlir::Value memory, mlir::Value at) {
@@ -183,6 +193,14 @@ public:
                 llvm::function_ref<void(mlir::Value step, mlir::Value first,
                                         int64_t positions)>
                     body);
+  /// Sets up the memory of panels: packed here, with `terms.panelPlane` set, or
+  /// the constant's.
+  void preparePanels() {
+    panel.memory =
+        blocks.packsRight()
+            ? area(terms.count * terms.panelPlane, contraction.wordType())
+            : inPlace(contraction.stored(), contraction.panelType());
+  }
   /// Packs panel `number` of the last two dimensions of `tensor`, `[K, N]` or
   /// with `transposed` `[N, K]`, to `memory[offset + step * columns]`, for
   /// `count` k from `first` on. `leading` are the indices of the other

@@ -97,6 +97,11 @@ struct Contraction {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
+  /// The loop over a number of adjacent positions of rows.
+  KLoop loopOver(int64_t positions) const {
+    int64_t count = steps(positions), depth = depthOfStep();
+    return {count, depth, count * depth - positions};
+  }
   /// Returns true if words contain f16.
   bool isF16() const {
     return unit == ArithmeticUnit::TileF16 || unit == ArithmeticUnit::PairsF16;

@@ -50,10 +50,7 @@ void ConvEmitter::prepare() {
   cyclesPerItem = cyclesOf(2.0 * g.batch * g.out[0] * g.out[1] * g.out[2] *
                            panels * columns * g.depth());
   terms.panelPlane = panels * panelElements;
-  panel.memory =
-      blocks.packsRight()
-          ? area(terms.count * terms.panelPlane, contraction.wordType())
-          : inPlace(contraction.stored(), contraction.panelType());
+  preparePanels();
   reader.emplace(*this, stripsPerItem * split.lines.largest());
   prepareSums(split.lines.largest() * split.columns.largest() * columns, 1);
   if (blocks.packsRight())
@@ -234,9 +231,7 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
   SmallVector<KLoop> loops{{g.window[0], reader->planeStride}, windowLines};
   if (g.run() == g.groupChannels())
     loops.push_back({g.window[2], g.dilation[2] * reader->pixelStride});
-  int64_t depth = contraction.depthOfStep();
-  int64_t steps = contraction.steps(g.run());
-  loops.push_back({steps, depth, steps * depth - g.run()});
+  loops.push_back(contraction.loopOver(g.run()));
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 

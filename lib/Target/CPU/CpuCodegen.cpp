@@ -11,7 +11,6 @@
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "KernelEmitters.h"
-#include "Lowering.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"

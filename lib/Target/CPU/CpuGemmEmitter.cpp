@@ -105,12 +105,9 @@ void CpuGemmEmitter::prepare() {
   terms.rowPlane = rowElements;
   rowMemory = blocks.packsLeft() ? area(terms.count * rowElements, rowType)
                                  : inPlace(lhs, contraction.rowType());
-  Type word = contraction.wordType();
   panel.isStreamed = true;
   terms.panelPlane = panelsPerItem * contraction.steps(chunk) * columns;
-  panel.memory = blocks.packsRight()
-                     ? area(terms.count * terms.panelPlane, word)
-                     : inPlace(contraction.stored(), contraction.panelType());
+  preparePanels();
   prepareSums(split.largest() * columns, blocksPerItem * panelsPerItem);
 }
 
@@ -262,11 +259,9 @@ void CpuGemmEmitter::addBlock(Value block, Value first, int64_t count) {
         SmallVector<int64_t> offsets;
         for (int64_t r = 0; r < rows; ++r)
           offsets.push_back(inSteps ? r : r * rowPitch);
-        int64_t depth = contraction.depthOfStep();
         multiply(offsets, vectors, rowMemory, base,
                  inSteps ? KLoop{contraction.steps(count), rowPitch}
-                         : KLoop{contraction.steps(count), depth,
-                                 contraction.steps(count) * depth - count},
+                         : contraction.loopOver(count),
                  tile, rowsAhead(base, number, rows));
       });
       if (!storesAccumulators())

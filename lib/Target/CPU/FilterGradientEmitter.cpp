@@ -196,9 +196,7 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
           };
           store(wordsOf(w, count, pixel), panel.memory, math.add(target, lane));
         });
-        forPowers(columns - used, lanes, [&](int64_t lane, int64_t run) {
-          storeZeros(panel.memory, math.add(target, used + lane), run);
-        });
+        clear(panel.memory, target, used, columns, lanes);
       });
     });
   };

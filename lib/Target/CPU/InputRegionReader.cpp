@@ -6,22 +6,15 @@
 
 #include "InputRegionReader.h"
 
-#include "../Kernel/MathExpansion.h"
-
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
 
-InputRegionReader::InputRegionReader(ContractionEmitter &emitter, int64_t rows)
-    : InputRegionReader(emitter, rows,
-                        {emitter.contraction.geometry.channels,
-                         emitter.contraction.geometry.channels}) {}
-
 InputRegionReader::InputRegionReader(ContractionEmitter &emitter, int64_t rows,
-                                     Pixels pixels, int64_t images)
-    : e(emitter), math(e.math), g(e.contraction.geometry), pixels(pixels),
+                                     std::optional<Pixels> layout,
+                                     int64_t images)
+    : e(emitter), math(e.math), g(e.contraction.geometry),
+      pixels(layout.value_or(Pixels{g.channels, g.channels})),
       regionRows(g.reach(1, rows)), regionColumns(g.reach(2, g.out[2])),
       left(std::min(std::max<int64_t>(g.pad[2], 0), regionColumns)),
       first(std::max<int64_t>(-g.pad[2], 0)),

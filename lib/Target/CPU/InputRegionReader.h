@@ -30,8 +30,8 @@ public:
 
   /// Allocates memory for the input region (with halo) that `rows` output rows
   /// read, one copy for each of `images` images of the batch.
-  InputRegionReader(ContractionEmitter &emitter, int64_t rows);
-  InputRegionReader(ContractionEmitter &emitter, int64_t rows, Pixels pixels,
+  InputRegionReader(ContractionEmitter &emitter, int64_t rows,
+                    std::optional<Pixels> layout = std::nullopt,
                     int64_t images = 1);
 
   /// Makes the region of image `n` for output plane `plane` and rows from `row`

@@ -59,6 +59,12 @@ inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
 /// Sets the size of the last argument of `impl`.
 void setScratch(mlir::func::FuncOp impl, int64_t bytes);
 
+/// Registers the interfaces that lowerToLlvm looks up.
+void registerLoweringInterfaces(mlir::DialectRegistry &registry);
+/// Lowers func, scf, memref, vector, arith and math to LLVM dialect; memrefs
+/// become bare pointers.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+
 } // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_KERNELEMITTERS_H

@@ -13,6 +13,8 @@
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Target/CPU/Passes.h"
 
+#include <cmath>
+
 namespace mpc {
 #define GEN_PASS_DEF_LOWERTILESPASS
 #include "mpc/Target/CPU/Passes.h.inc"
@@ -21,6 +23,16 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
+
+/// Returns the minimum number of items per task, given the cost of an item in
+/// cycles.
+static int64_t grainOf(double cyclesPerItem) {
+  // Cycles per task: waking a thread takes some microseconds, and a task should
+  // last several times that.
+  constexpr double kTaskCycles = 40000;
+  return std::max<int64_t>(
+      1, std::llround(kTaskCycles / std::max(cyclesPerItem, 1.0)));
+}
 
 /// Lowers items to loops over the range [begin, end) of a call. Items that
 /// depend on all others run in a second phase of the runtime if partial results

@@ -8,8 +8,6 @@
 
 #include "EmulatedArithmetic.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -309,32 +307,17 @@ private:
     auto load = [&](int64_t first, int64_t lanes) {
       return math.load(panel.memory, math.add(column, first), lanes);
     };
-    switch (panel.form) {
-    case PanelForm::Plain:
-    case PanelForm::Widened:
-    case PanelForm::PairsF16:
-      if (onlyLowHalves())
-        break;
+    if (panel.form != PanelForm::PairsBf16 && !onlyLowHalves()) {
       for (int64_t v = 0; v < block.vectors; ++v) {
         Value value = load(v * block.lanes, block.lanes);
-        if (panel.form != PanelForm::Plain)
+        if (panel.form == PanelForm::Widened ||
+            panel.form == PanelForm::PairsF16)
           value = extendHalves(b, loc, vectorType, value);
+        else if (panel.form != PanelForm::Plain)
+          value = widenPairs(value, panel.form == PanelForm::PairsUnsignedInt8);
         vectors.push_back(value);
       }
       return vectors;
-    case PanelForm::PairsInt8:
-    case PanelForm::PairsUnsignedInt8:
-      for (int64_t v = 0; v < block.vectors; ++v)
-        vectors.push_back(
-            widenPairs(load(v * block.lanes, block.lanes),
-                       panel.form == PanelForm::PairsUnsignedInt8));
-      return vectors;
-    case PanelForm::PairsBf16:
-      break;
-    case PanelForm::Integers:
-    case PanelForm::Nibbles:
-    case PanelForm::Floats8:
-      llvm_unreachable("loadNumbers() reads these");
     }
     // Lane j of a word vector contains column j in the lower half and column j
     // + columns / 2 in the upper; both become f32 by moving them to the upper

@@ -47,18 +47,11 @@ void PackingEmitter::emitItem(Value item) {
   Value offset = math.mul(
       math.add(math.mul(numbers.begin, contraction.steps(depth)), step),
       columns);
-  auto pack = [&](int64_t count) {
+  withColumns(position[1], depth, piece, [&](int64_t count) {
     packPanels(contraction.rhs(), {}, numbers, first, count, panel.memory,
                offset, contraction.steps(depth), /*inOrder=*/true);
     clearMissing(numbers, offset, count);
-  };
-  int64_t rest = depth - (pieces - 1) * piece;
-  if (rest == piece)
-    pack(piece);
-  else
-    math.branch(
-        math.less(position[1], pieces - 1), [&] { pack(piece); },
-        [&] { pack(rest); });
+  });
 }
 
 /// Clears the padding columns, which packing of contiguous columns fills with
@@ -74,10 +67,7 @@ void PackingEmitter::clearMissing(Range numbers, Value offset, int64_t count) {
         return;
       math.loop(contraction.steps(count), [&](Value step) {
         Value row = math.mul(math.add(panelOffset, step), columns);
-        forPowers(columns - used, lanes, [&](int64_t n, int64_t run) {
-          storeZeros(panel.memory, math.add(math.add(offset, row), used + n),
-                     run);
-        });
+        clear(panel.memory, math.add(offset, row), used, columns, lanes);
       });
     });
   });

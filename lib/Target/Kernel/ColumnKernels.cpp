@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reducers.h"
 #include "RowPattern.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -96,7 +95,7 @@ void ColumnPhase::addRows(ArrayRef<Sums> sums, size_t level, Value from,
   loop(from, to, 1, [&](Value row) {
     forColumns([&](Value column) {
       SmallVector<Value> at = {row, index.add(first, column)};
-      ReductionLoop::Place place{at, lanes, {0, form.shape.back()}, {}};
+      Reducer::Place place{at, lanes, {0, form.shape.back()}, {}};
       for (const Sums &sum : sums) {
         Carried next = sum.reducer.body(place, load(sum.levels[level], column));
         emitter.store(next.front(), sum.levels[level], column, lanes);

@@ -11,7 +11,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -57,14 +57,6 @@ static std::optional<ResultOrder> withoutUnits(ReshapeOp reshape,
   }
   return order.shape.size() == shape.size() ? std::optional(order)
                                             : std::nullopt;
-}
-
-static SmallVector<int64_t> rowMajorStrides(Value value) {
-  ArrayRef<int64_t> shape = shapeOf(value);
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * shape[d];
-  return strides;
 }
 
 using ResultOrders = DenseMap<Value, std::optional<ResultOrder>>;
@@ -145,7 +137,7 @@ static std::vector<EpilogueOutput> partsOf(OpOperand &output) {
   if (!concat)
     return {{output.get(), std::nullopt, number}};
   Value last = transposes.empty() ? joined : transposes.front().getResult();
-  SmallVector<int64_t> strides = rowMajorStrides(last);
+  SmallVector<int64_t> strides = computeStrides(shapeOf(last));
   for (TransposeOp transpose : transposes) {
     SmallVector<int64_t> before(strides.size());
     for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
@@ -261,18 +253,6 @@ LogicalResult ContractionEpilogue::check() const {
   return success();
 }
 
-Value ContractionEpilogue::outputMemory(ElementEmitter &emitter, Value output,
-                                        const EpilogueOutput &stored) const {
-  auto type = cast<MemRefType>(output.getType());
-  ArrayRef<int64_t> shape = shapeOf(stored.value);
-  if (type.getShape() == shape)
-    return output;
-  return memref::ReinterpretCastOp::create(
-      emitter.getBuilder(), roots.front().getLoc(),
-      MemRefType::get(shape, type.getElementType()), output,
-      /*offset=*/0, shape, rowMajorStrides(stored.value));
-}
-
 LogicalResult ContractionEpilogue::store(ElementEmitter &emitter,
                                          ArrayRef<Value> outputs,
                                          ArrayRef<Value> sums,
@@ -314,8 +294,8 @@ LogicalResult ContractionEpilogue::store(ElementEmitter &emitter,
       Value out = emitter.value(stored.value, at, lanes, mask),
             output = outputs[stored.output];
       if (stored.strides.empty())
-        return emitter.store(out, outputMemory(emitter, output, stored), at,
-                             lanes, mask);
+        return emitter.store(out, emitter.viewAs(output, shapeOf(stored.value)),
+                             at, lanes, mask);
       Value place = math.constant(stored.first);
       for (auto [index, stride] : llvm::zip_equal(at, stored.strides))
         place = math.add(place, math.mul(index, stride));

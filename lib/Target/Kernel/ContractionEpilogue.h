@@ -86,8 +86,6 @@ public:
 private:
   explicit ContractionEpilogue(mlir::Value anchor) : roots({anchor}) {}
   bool fits(const EpilogueOutput &result) const;
-  mlir::Value outputMemory(ElementEmitter &emitter, mlir::Value output,
-                           const EpilogueOutput &stored) const;
 
   /// The result, or its halves.
   llvm::SmallVector<mlir::Value, 2> roots;

@@ -8,8 +8,6 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 

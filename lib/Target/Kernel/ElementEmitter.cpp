@@ -9,7 +9,7 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -253,12 +253,9 @@ Value ElementEmitter::viewAs(Value memref, ArrayRef<int64_t> shape) {
     return memref;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfterValue(memref);
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * shape[i];
   return memref::ReinterpretCastOp::create(
       builder, loc, MemRefType::get(shape, type.getElementType()), memref,
-      /*offset=*/0, shape, strides);
+      /*offset=*/0, shape, computeStrides(shape));
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,14 +270,11 @@ Value ElementEmitter::lookUp(Value tensor, const Request &at) const {
     if (entry.lanes != at.lanes || entry.mask != at.mask ||
         !llvm::equal(entry.indices, at.indices))
       continue;
-    // The value must dominate: computed in this block or an enclosing one.
-    Block *home = Value(entry.value).getParentBlock();
-    for (Block *block = builder.getInsertionBlock(); block;) {
-      if (block == home)
-        return entry.value;
-      Operation *parent = block->getParentOp();
-      block = parent ? parent->getBlock() : nullptr;
-    }
+    // The value must dominate: computed in this region or an enclosing one.
+    if (Value(entry.value)
+            .getParentRegion()
+            ->isAncestor(builder.getInsertionBlock()->getParent()))
+      return entry.value;
   }
   return {};
 }

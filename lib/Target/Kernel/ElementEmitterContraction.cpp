@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reducers.h"
 #include "SlidingWindow.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
@@ -212,18 +211,12 @@ static Value emitReduce(ElementEmitter &e, Operation *op, const Request &at) {
   if (horizontal && at.lanes > 1)
     return e.valuePerLane(op->getResult(0), at);
   Reducer reducer = reducerOf(e, op);
-  ReductionLoop loop{e,
-                     shape,
-                     axes,
-                     reducer.initial,
-                     reducer.body,
-                     reducer.join,
-                     reducer.joining == tile::NamedReduction::sum};
   SmallVector<LaneSegment> segments;
   if (horizontal)
     segments = planLanes(e, input, shape.back());
-  return reducer.finish(loop.run(expandIndices(e, at.indices, shape, axes),
-                                 at.lanes, at.range, segments));
+  return reducer.finish(reducer.run(e, shape, axes,
+                                    expandIndices(e, at.indices, shape, axes),
+                                    at.lanes, at.range, segments));
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,13 +15,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -44,6 +39,7 @@ public:
 private:
   Value emitNumber();
   Value emitFloat();
+  Value emitFunction(Value x);
   Value emitInteger();
   Value emitCompare(ComparePredicate predicate);
   Value emitCast();
@@ -110,6 +106,17 @@ static Type typeSeen(Value value) {
   return seen;
 }
 
+/// Ops named like a mathematical function of one argument.
+Value Elementwise::emitFunction(Value x) {
+  StringRef function = op->getName().stripDialect();
+#define MPC_CALL(name)                                                         \
+  if (function == #name)                                                       \
+    return name(x);
+  MPC_MATH_1(MPC_CALL)
+#undef MPC_CALL
+  return {};
+}
+
 Value Elementwise::emitFloat() {
   Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value();
   Type type = x.getType();
@@ -128,33 +135,14 @@ Value Elementwise::emitFloat() {
       .Case([&](FloorOp) { return make<math::FloorOp>(x); })
       .Case([&](CeilOp) { return make<math::CeilOp>(x); })
       .Case([&](RoundOp) { return make<math::RoundEvenOp>(x); })
-      .Case([&](ExpOp) { return exp(x); })
-      .Case([&](Expm1Op) { return expm1(x); })
-      .Case([&](LogOp) { return log(x); })
-      .Case([&](Log1pOp) { return log1p(x); })
       .Case([&](SqrtOp) { return sqrt(x); })
       .Case([&](RsqrtOp) { return div(constant(type, 1.0), sqrt(x)); })
       .Case([&](ReciprocalOp) { return div(constant(type, 1.0), x); })
-      .Case([&](SinOp) { return sin(x); })
-      .Case([&](CosOp) { return cos(x); })
-      .Case([&](TanOp) { return tan(x); })
-      .Case([&](AsinOp) { return asin(x); })
-      .Case([&](AcosOp) { return acos(x); })
-      .Case([&](AtanOp) { return atan(x); })
-      .Case([&](SinhOp) { return sinh(x); })
-      .Case([&](CoshOp) { return cosh(x); })
-      .Case([&](AsinhOp) { return asinh(x); })
-      .Case([&](AcoshOp) { return acosh(x); })
-      .Case([&](AtanhOp) { return atanh(x); })
-      .Case([&](TanhOp) { return tanh(x); })
-      .Case([&](SigmoidOp) { return sigmoid(x); })
-      .Case([&](ErfOp) { return erf(x); })
       .Case([&](ReluOp) {
         // Also turns -0 into 0; preserves NaN.
         return select(compare(CmpFPredicate::OLE, x, 0.0), 0.0, x);
       })
       .Case([&](SiluOp) { return mul(x, sigmoid(x)); })
-      .Case([&](SoftplusOp) { return softplus(x); })
       .Case([&](GeluOp gelu) {
         return gelu.getForm() == GeluForm::erf
                    ? geluSeenIn(x, typeSeen(op->getResult(0)))
@@ -177,7 +165,7 @@ Value Elementwise::emitFloat() {
         return compare(CmpFPredicate::OEQ, x,
                        isInf.getPositive() ? kInfinity : -kInfinity);
       })
-      .Default([](Operation *) { return Value(); });
+      .Default([&](Operation *) { return emitFunction(x); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,10 +277,11 @@ Value Elementwise::emitNumber() {
       .Case([&](AddOp) { return add(x, y); })
       .Case([&](SubOp) { return sub(x, y); })
       .Case([&](MulOp) { return mul(x, y); })
-      .Case([&](MaxOp) { return maximum(x, y, noSign); })
-      .Case([&](MinOp) { return minimum(x, y, noSign); })
+      .Case([&](MaxOp) { return extremum(x, y, true, noSign); })
+      .Case([&](MinOp) { return extremum(x, y, false, noSign); })
       .Case([&](ClampOp) {
-        return minimum(maximum(x, y, noSign), operands[2], noSign);
+        return extremum(extremum(x, y, true, noSign), operands[2], false,
+                        noSign);
       })
       .Default([&](Operation *) {
         return isa<FloatType>(from) ? emitFloat() : emitInteger();

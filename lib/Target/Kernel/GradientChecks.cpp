@@ -94,7 +94,7 @@ private:
   /// `item`.
   void run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
            Value scale,
-           llvm::function_ref<Value(const ReductionLoop::Place &)> element);
+           llvm::function_ref<Value(const Reducer::Place &)> element);
   Value sumOf(const Pieces &pieces);
   void joinNorm();
   void joinFinite();
@@ -146,24 +146,22 @@ Carried GradientCheckPhase::accumulate(Value value, Value keep, Value scale,
 
 void GradientCheckPhase::run(
     ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
-    Value scale,
-    llvm::function_ref<Value(const ReductionLoop::Place &)> element) {
+    Value scale, llvm::function_ref<Value(const Reducer::Place &)> element) {
   SmallVector<int64_t> axes =
       llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
-  ReductionLoop loop{emitter,
-                     shape,
-                     axes,
-                     {math.constant(type, 0)},
-                     [&](const ReductionLoop::Place &place, ValueRange sums) {
-                       return accumulate(element(place), place.keep, scale,
-                                         sums);
-                     },
-                     [&](ValueRange x, ValueRange y) {
-                       return Carried{math.add(x[0], y[0])};
-                     }};
+  Reducer reducer;
+  reducer.initial = {math.constant(type, 0)};
+  reducer.body = [&](const Reducer::Place &place, ValueRange sums) {
+    return accumulate(element(place), place.keep, scale, sums);
+  };
+  reducer.join = [&](ValueRange x, ValueRange y) {
+    return Carried{math.add(x[0], y[0])};
+  };
   SmallVector<Value> start(shape.size(), emitter.index(0));
-  Carried sum = shape.empty() ? loop.body({start, 1, {0, 1}, {}}, loop.initial)
-                              : loop.run(start, 1, {0, shape.back()}, segments);
+  Carried sum = shape.empty()
+                    ? reducer.body({start, 1, {0, 1}, {}}, reducer.initial)
+                    : reducer.run(emitter, shape, axes, start, 1,
+                                  {0, shape.back()}, segments);
   index.store(sum.front(), partial, item);
 }
 
@@ -174,7 +172,7 @@ void GradientCheckPhase::reduceRun(Value tensor, Value begin, int64_t length,
     flat = emitter.viewAs(memref, elementCount(tensor));
   Type elementType = getElementTypeOrSelf(tensor.getType());
   LaneSegment segment{{0, length}, lanesFor(tensor, length)};
-  run(length, segment, item, scale, [&](const ReductionLoop::Place &place) {
+  run(length, segment, item, scale, [&](const Reducer::Place &place) {
     Value at = index.add(begin, place.indices[0]);
     return flat ? emitter.load(flat, elementType, at, place.lanes)
                 : emitter.value(tensor, at, place.lanes);
@@ -186,7 +184,7 @@ void GradientCheckPhase::reduceWhole(Value tensor, Value item, Value scale) {
   SmallVector<LaneSegment> segments;
   if (!shape.empty())
     segments = planLanes(emitter, tensor, shape.back());
-  run(shape, segments, item, scale, [&](const ReductionLoop::Place &place) {
+  run(shape, segments, item, scale, [&](const Reducer::Place &place) {
     return emitter.valueIn(tensor, shape.empty() ? ValueRange() : place.indices,
                            place.lanes, place.range);
   });

@@ -38,10 +38,6 @@ struct KernelMemory {
   mlir::Value scratch;
 };
 
-/// Returns the minimum number of items per task, given the cost of an item in
-/// cycles.
-int64_t grainOf(double cyclesPerItem);
-
 /// Emits kernels without contraction, convolution and attention: elementwise,
 /// data movement, reductions, row-wise ops, pools, scans. Emits tile ops
 /// without a thread mapping at the insertion point; does not change `kernel`.

@@ -90,7 +90,7 @@ private:
   /// Returns phases that can run in any order; empty if there are none.
   SmallVector<Work> independentPhases();
   void emitScalars();
-  LogicalResult emitSerial();
+  void emitSerial();
   void emitItems(Phase &phase, bool inOrder);
   Value memoryFor(Value tensor);
 
@@ -298,7 +298,7 @@ Value LoopKernel::memoryFor(Value tensor) {
       memoryElementType(getElementTypeOrSelf(tensor.getType())));
 }
 
-LogicalResult LoopKernel::emitSerial() {
+void LoopKernel::emitSerial() {
   // Values to materialize: results of ops that need a phase, and computed
   // values that are read more often than they have elements.
   for (Operation &op : kernel.getBody().front()) {
@@ -324,9 +324,10 @@ LogicalResult LoopKernel::emitSerial() {
                                        : makeRowPhase(context, root));
     }
     for (const Work &phase : phases) {
-      if (!phase)
-        return op.emitOpError("has no form as loops");
-      emitItems(*phase, /*inOrder=*/true);
+      if (phase)
+        emitItems(*phase, /*inOrder=*/true);
+      else
+        emitter.fail(op.getResult(0), "has no form as loops", 1);
     }
     for (auto [result, memref] : llvm::zip(op.getResults(), memrefs))
       emitter.bindMemory(result, memref);
@@ -337,7 +338,6 @@ LogicalResult LoopKernel::emitSerial() {
       rest.push_back(root);
   for (ArrayRef<Root> group : groupByShape(rest))
     emitItems(*makeMapPhase(context, group), /*inOrder=*/true);
-  return success();
 }
 
 FailureOr<int64_t> LoopKernel::run() {
@@ -346,11 +346,20 @@ FailureOr<int64_t> LoopKernel::run() {
   bool serial = phases.empty() && !roots.empty();
   if (!serial && emitter.getTarget().lanes > 1)
     emitScalars();
-  if (serial && failed(emitSerial()))
-    return failure();
+  if (serial)
+    emitSerial();
   for (const Work &phase : phases)
     emitItems(*phase, /*inOrder=*/false);
   return failed(emitter.status()) ? FailureOr<int64_t>() : context.scratchBytes;
+}
+
+KernelMemory KernelMemory::of(func::FuncOp kernel, func::FuncOp impl) {
+  auto arguments = impl.getArguments();
+  auto outputs = arguments.drop_front(kernel.getNumArguments());
+  return {
+      llvm::to_vector_of<Value>(arguments.take_front(kernel.getNumArguments())),
+      llvm::to_vector_of<Value>(outputs.take_front(kernel.getNumResults())),
+      arguments.back()};
 }
 
 FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,

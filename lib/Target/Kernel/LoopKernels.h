@@ -15,6 +15,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
+#include "mpc/Dialect/Tile/IR/TileOps.h"
 
 namespace mpc {
 class AttentionOp;
@@ -78,8 +79,27 @@ mlir::FailureOr<Carried> sumLoop(ElementEmitter &emitter, mlir::Value begin,
                                  mlir::ValueRange sums, mlir::ValueRange zeros,
                                  int64_t terms, FallibleBody body);
 
-/// A reduction over `axes` of an index space.
-struct ReductionLoop {
+/// A nest of loops over positions, the last dimension in steps of `by`.
+struct LoopNest {
+  ElementEmitter &emitter;
+  llvm::SmallVector<int64_t> from, to;
+  int64_t by = 1;
+  /// Initial values of the parts of long sums; empty if the carried values are
+  /// no sums.
+  mlir::ValueRange zeros = {};
+
+  /// `body(positions, carried, covered)` returns the next carried values. A
+  /// remainder of the last dimension is one more step that ends with it, whose
+  /// first `covered` positions are repeated.
+  Carried run(mlir::ValueRange initial,
+              llvm::function_ref<Carried(llvm::ArrayRef<mlir::Value>,
+                                         mlir::ValueRange, int64_t)>
+                  body) const;
+};
+
+/// A reduction as an accumulator: initial values (scalars), the step for an
+/// element, the combination of two accumulators, and an op's result.
+struct Reducer {
   /// Loop position: full-rank indices and vector width; `keep` (null: all)
   /// masks the active lanes.
   struct Place {
@@ -88,23 +108,32 @@ struct ReductionLoop {
     LaneRange range;
     mlir::Value keep;
   };
-  ElementEmitter &emitter;
-  llvm::ArrayRef<int64_t> shape;
-  llvm::ArrayRef<int64_t> axes;
-  /// Scalar initial values of the accumulators.
   Carried initial;
+  llvm::StringRef name;
+  /// f32 sums are split into parts.
+  tile::NamedReduction joining = tile::NamedReduction::any;
   std::function<Carried(const Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
-  /// Whether accumulators are f32 sums, which are split into parts.
-  bool adds = false;
+  std::function<mlir::Value(mlir::ValueRange)> finish = {};
 
-  /// Reduces at `indices` (entries at `axes` are ignored). If the last
-  /// dimension is not reduced, reduces `lanes` positions along it (inside
-  /// `range`) at once into vectors; otherwise iterates over it by `segments`
-  /// and returns scalars.
-  Carried run(mlir::ValueRange indices, int64_t lanes, LaneRange range,
-              llvm::ArrayRef<LaneSegment> segments);
+  /// Reduces over `axes` of `shape` at `indices` (entries at `axes` are
+  /// ignored). If the last dimension is not reduced, reduces `lanes` positions
+  /// along it (inside `range`) at once into vectors; otherwise iterates over it
+  /// by `segments` and returns scalars.
+  Carried run(ElementEmitter &emitter, llvm::ArrayRef<int64_t> shape,
+              llvm::ArrayRef<int64_t> axes, mlir::ValueRange indices,
+              int64_t lanes, LaneRange range,
+              llvm::ArrayRef<LaneSegment> segments) const;
 };
+
+/// Returns true for a reduce op, argmax or argmin.
+bool isReducing(mlir::Operation *op);
+/// Returns the reducer of such an op; creates constants at the insertion point.
+Reducer reducerOf(ElementEmitter &emitter, mlir::Operation *op);
+
+/// Returns the types that a thread carries for a reduce op, or for the argmax
+/// among `length` positions.
+llvm::SmallVector<mlir::Type> partialTypes(mlir::Operation *op, int64_t length);
 
 /// Reduces the lanes of vectors to scalars, halves first.
 Carried reduceLanes(
@@ -175,6 +204,9 @@ protected:
                        LaneRange range);
   void writeRoots(mlir::ValueRange values, mlir::ValueRange indices,
                   int64_t lanes);
+  void storeRoots(mlir::ValueRange indices, int64_t lanes, LaneRange range) {
+    writeRoots(computeRoots(indices, lanes, range), indices, lanes);
+  }
 
   LoopContext &context;
   ElementEmitter &emitter;

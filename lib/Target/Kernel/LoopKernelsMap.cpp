@@ -13,7 +13,6 @@
 
 #include "LoopKernels.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -61,7 +60,7 @@ public:
     Value row = index.div(item, blocks);
     SmallVector<Value> indices = index.delinearize(row, outer);
     if (perElement)
-      return store(indices, 1, {0, shape.empty() ? 1 : shape.back()});
+      return storeRoots(indices, 1, {0, shape.empty() ? 1 : shape.back()});
     indices.push_back({});
     if (blocks > 1) {
       Value number = index.rem(item, blocks), first = index.mul(number, block);
@@ -92,7 +91,7 @@ private:
             rest = segment.range.size() % lanes;
     auto at = [&](Value position) {
       indices.back() = position;
-      store(indices, lanes, segment.range);
+      storeRoots(indices, lanes, segment.range);
     };
     if (segment.range.size() == lanes)
       return at(emitter.index(segment.range.begin));
@@ -126,10 +125,6 @@ private:
       index.branch(isLast, finish);
     else
       finish();
-  }
-
-  void store(ValueRange indices, int64_t lanes, LaneRange range) {
-    writeRoots(computeRoots(indices, lanes, range), indices, lanes);
   }
 
   SmallVector<int64_t> shape, outer;

@@ -9,7 +9,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -304,70 +303,85 @@ mpc::reduceLanes(ElementEmitter &emitter, ValueRange vectors,
   return values;
 }
 
-Carried ReductionLoop::run(ValueRange indices, int64_t lanes, LaneRange range,
-                           ArrayRef<LaneSegment> segments) {
-  int64_t last = static_cast<int64_t>(shape.size()) - 1;
-  bool horizontal = llvm::is_contained(axes, last);
-  SmallVector<Value> at(indices);
-
-  auto splat = [&](int64_t width) {
-    Carried start;
-    for (Value value : initial)
-      start.push_back(emitter.math().splat(value, width));
-    return start;
-  };
-  bool inParts = adds && emitter.getTarget().lanes > 1;
-  Carried zeros;
+Carried
+LoopNest::run(ValueRange initial,
+              llvm::function_ref<Carried(ArrayRef<Value>, ValueRange, int64_t)>
+                  body) const {
+  SmallVector<Value> at(from.size());
   auto loop = [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
                   int64_t terms, CarriedBody inner) {
-    Value from = emitter.index(begin), to = emitter.index(end);
-    return inParts
-               ? carrySum(emitter, from, to, step, sums, zeros, terms, inner)
-               : carry(emitter, from, to, step, sums, inner);
+    Value first = emitter.index(begin), last = emitter.index(end);
+    return zeros.empty() ? carry(emitter, first, last, step, sums, inner)
+                         : carrySum(emitter, first, last, step, sums, zeros,
+                                    terms, inner);
   };
-  // Loops over the axes except the last dimension, then `inner`, which adds
-  // `terms` terms to each accumulator.
-  auto nest = [&](auto &&self, size_t depth, ValueRange sums, int64_t terms,
-                  auto &&inner) -> Carried {
-    if (depth == axes.size() || axes[depth] == last)
-      return inner(sums);
-    int64_t below = terms;
-    for (int64_t axis : axes.drop_front(depth + 1))
-      if (axis != last)
-        below *= shape[axis];
-    return loop(0, shape[axes[depth]], 1, sums, std::max<int64_t>(below, 1),
-                [&](Value iv, ValueRange carried) {
-                  at[axes[depth]] = iv;
-                  return self(self, depth + 1, carried, terms, inner);
+  auto walkLine = [&](ValueRange sums) {
+    int64_t size = to.back() - from.back(), whole = size / by * by;
+    Carried result = loop(from.back(), from.back() + whole, by, sums,
+                          /*terms=*/1, [&](Value position, ValueRange carried) {
+                            at.back() = position;
+                            return body(at, carried, 0);
+                          });
+    if (whole == size)
+      return result;
+    at.back() = emitter.index(to.back() - by);
+    return body(at, result, by - (size - whole));
+  };
+  auto nest = [&](auto &&self, size_t depth, ValueRange sums) -> Carried {
+    if (depth + 1 == from.size())
+      return walkLine(sums);
+    // Terms that an iteration adds to each accumulator.
+    int64_t terms = llvm::divideCeilSigned(to.back() - from.back(), by);
+    for (size_t inner = depth + 1; inner + 1 < from.size(); ++inner)
+      terms *= to[inner] - from[inner];
+    return loop(from[depth], to[depth], 1, sums, std::max<int64_t>(terms, 1),
+                [&](Value position, ValueRange carried) {
+                  at[depth] = position;
+                  return self(self, depth + 1, carried);
                 });
   };
-  if (!horizontal) {
-    zeros = splat(lanes);
-    return nest(nest, 0, zeros, /*terms=*/1, [&](ValueRange sums) {
-      return body({at, lanes, range, {}}, sums);
-    });
-  }
+  return from.empty() ? body(at, initial, 0) : nest(nest, 0, initial);
+}
 
-  Carried total = llvm::to_vector<4>(initial);
+Carried Reducer::run(ElementEmitter &emitter, ArrayRef<int64_t> shape,
+                     ArrayRef<int64_t> axes, ValueRange indices, int64_t lanes,
+                     LaneRange range, ArrayRef<LaneSegment> segments) const {
+  bool horizontal =
+      llvm::is_contained(axes, static_cast<int64_t>(shape.size()) - 1);
+  bool inParts =
+      joining == tile::NamedReduction::sum && emitter.getTarget().lanes > 1;
+  // Reduces one segment, or all positions if the last dimension is not reduced.
+  auto reduce = [&](const LaneSegment &segment) {
+    Carried zeros;
+    for (Value value : initial)
+      zeros.push_back(emitter.math().splat(value, segment.lanes));
+    LoopNest nest{emitter, {}, {}};
+    for (int64_t axis : axes) {
+      nest.from.push_back(0);
+      nest.to.push_back(shape[axis]);
+    }
+    if (horizontal) {
+      nest.from.back() = segment.range.begin;
+      nest.to.back() = segment.range.end;
+      nest.by = segment.lanes;
+    }
+    if (inParts)
+      nest.zeros = zeros;
+    SmallVector<Value> at(indices);
+    return nest.run(zeros, [&](ArrayRef<Value> positions, ValueRange carried,
+                               int64_t covered) {
+      for (auto [axis, position] : llvm::zip(axes, positions))
+        at[axis] = position;
+      Value keep =
+          covered ? keepMask(emitter, segment.lanes, covered) : Value();
+      return body({at, segment.lanes, segment.range, keep}, carried);
+    });
+  };
+  if (!horizontal)
+    return reduce({range, lanes});
+  Carried total = initial;
   for (const LaneSegment &segment : segments) {
-    int64_t width = segment.lanes, size = segment.range.size();
-    int64_t whole = size / width * width;
-    auto walk = [&](ValueRange sums) {
-      Carried result =
-          loop(segment.range.begin, segment.range.begin + whole, width, sums,
-               /*terms=*/1, [&](Value iv, ValueRange carried) {
-                 at[last] = iv;
-                 return body({at, width, segment.range, {}}, carried);
-               });
-      if (whole == size)
-        return result;
-      // The remainder as one vector that ends with the segment.
-      at[last] = emitter.index(segment.range.end - width);
-      Value keep = keepMask(emitter, width, width - (size - whole));
-      return body({at, width, segment.range, keep}, result);
-    };
-    zeros = splat(width);
-    Carried sums = nest(nest, 0, zeros, llvm::divideCeil(size, width), walk);
+    Carried sums = reduce(segment);
     if (initial.empty())
       continue;
     Carried joined = reduceLanes(emitter, sums, join);

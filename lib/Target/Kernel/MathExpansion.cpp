@@ -13,8 +13,6 @@
 #include "../Math/Hyperbolic.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -57,38 +55,28 @@ Value ValueMath::integer(Type type, int64_t value) {
   return arith::ConstantOp::create(b, loc, type, cast<TypedAttr>(element));
 }
 
-Value ValueMath::maximum(Value x, Value y, bool isUnsigned) {
-  Type element = getElementTypeOrSelf(x.getType());
+/// Returns the kind of a maximum or minimum of numbers of type `element`.
+static arith::AtomicRMWKind extremumOf(Type element, bool isMaximum,
+                                       bool isUnsigned) {
+  using Kind = arith::AtomicRMWKind;
+  if (isa<FloatType>(element))
+    return isMaximum ? Kind::maximumf : Kind::minimumf;
   if (element.isInteger(1))
-    return bitOr(x, y);
-  return isUnsigned ? make<arith::MaxUIOp>(x, y)
-                    : ofKind<arith::MaximumFOp, arith::MaxSIOp>(x, y);
+    return isMaximum ? Kind::ori : Kind::andi;
+  if (isUnsigned)
+    return isMaximum ? Kind::maxu : Kind::minu;
+  return isMaximum ? Kind::maxs : Kind::mins;
 }
 
-Value ValueMath::minimum(Value x, Value y, bool isUnsigned) {
+Value ValueMath::extremum(Value x, Value y, bool isMaximum, bool isUnsigned) {
   Type element = getElementTypeOrSelf(x.getType());
-  if (element.isInteger(1))
-    return bitAnd(x, y);
-  return isUnsigned ? make<arith::MinUIOp>(x, y)
-                    : ofKind<arith::MinimumFOp, arith::MinSIOp>(x, y);
+  return arith::getReductionOp(extremumOf(element, isMaximum, isUnsigned), b,
+                               loc, x, y);
 }
 
-Value ValueMath::lowest(Type type, bool isUnsigned) {
-  if (isa<FloatType>(type))
-    return constant(type, -kInfinity);
-  unsigned width = type.getIntOrFloatBitWidth();
-  APInt value =
-      isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
-  return integer(type, value.getSExtValue());
-}
-
-Value ValueMath::highest(Type type, bool isUnsigned) {
-  if (isa<FloatType>(type))
-    return constant(type, kInfinity);
-  unsigned width = type.getIntOrFloatBitWidth();
-  APInt value =
-      isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
-  return integer(type, value.getSExtValue());
+Value ValueMath::extremumIdentity(Type type, bool isMaximum, bool isUnsigned) {
+  return arith::getIdentityValue(extremumOf(type, isMaximum, isUnsigned), type,
+                                 b, loc);
 }
 
 Value ValueMath::any(Value condition) {

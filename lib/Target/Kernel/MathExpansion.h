@@ -60,11 +60,17 @@ public:
     return mul(x, constant(x.getType(), y));
   }
   /// The larger (smaller) one; NaN if one of the floats is NaN.
-  mlir::Value maximum(mlir::Value x, mlir::Value y, bool isUnsigned = false);
-  mlir::Value minimum(mlir::Value x, mlir::Value y, bool isUnsigned = false);
+  mlir::Value extremum(mlir::Value x, mlir::Value y, bool isMaximum,
+                       bool isUnsigned = false);
+  mlir::Value maximum(mlir::Value x, mlir::Value y) {
+    return extremum(x, y, /*isMaximum=*/true);
+  }
+  mlir::Value minimum(mlir::Value x, mlir::Value y) {
+    return extremum(x, y, /*isMaximum=*/false);
+  }
   /// The number of `type` that every element is at least as large (small) as.
-  mlir::Value lowest(mlir::Type type, bool isUnsigned);
-  mlir::Value highest(mlir::Type type, bool isUnsigned);
+  mlir::Value extremumIdentity(mlir::Type type, bool isMaximum,
+                               bool isUnsigned);
 
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z) {
     return make<mlir::math::FmaOp>(x, y, z);

@@ -36,7 +36,9 @@ Value mpc::emitPool(ElementEmitter &e, Operation *op, const Request &at) {
   Type elementType = getElementTypeOrSelf(input.getType());
   Type type = carriedType(elementType);
   bool noSign = isUnsignedElement(elementType);
-  Value start = average ? math.constant(type, 0) : math.lowest(type, noSign);
+  Value start = average
+                    ? math.constant(type, 0)
+                    : math.extremumIdentity(type, /*isMaximum=*/true, noSign);
   SmallVector<Value> indices(at.indices);
   Value result = overWindow(
       e, window, e.splat(start, at.lanes),
@@ -46,7 +48,8 @@ Value mpc::emitPool(ElementEmitter &e, Operation *op, const Request &at) {
       [&](ValueRange sums) {
         Value value = e.valueIn(input, indices, at.lanes, at.range, at.mask);
         return Carried{average ? math.add(sums[0], value)
-                               : math.maximum(sums[0], value, noSign)};
+                               : math.extremum(sums[0], value,
+                                               /*isMaximum=*/true, noSign)};
       })[0];
   if (!average)
     return result;

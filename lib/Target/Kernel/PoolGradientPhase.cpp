@@ -160,7 +160,7 @@ void MaxPoolGradientPhase::emit(Value item) {
     index.loop(index.constant(0), index.constant(in[2]), 1, [&](Value w) {
       forChannels([&](Value channel) {
         SmallVector<Value> at = {image, h, w, channel};
-        writeRoots(computeRoots(at, lanes, {0, in[3]}), at, lanes);
+        storeRoots(at, lanes, {0, in[3]});
       });
     });
   });

@@ -14,8 +14,6 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using Request = ElementEmitter::Request;

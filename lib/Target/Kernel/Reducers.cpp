@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reducers.h"
+#include "LoopKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 
@@ -12,7 +12,6 @@
 
 using namespace mlir;
 using namespace mpc;
-using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
 //===----------------------------------------------------------------------===//
@@ -28,9 +27,8 @@ static Value reductionIdentity(ValueMath &math, Operation *op, Type type,
                                Type elementType) {
   if (!op->hasTrait<Exact>())
     return math.constant(type, isa<ReduceProdOp>(op) ? 1 : 0);
-  bool isUnsigned = isUnsignedElement(elementType);
-  return isa<ReduceMaxOp>(op) ? math.lowest(type, isUnsigned)
-                              : math.highest(type, isUnsigned);
+  return math.extremumIdentity(type, isa<ReduceMaxOp>(op),
+                               isUnsignedElement(elementType));
 }
 
 /// Applies the op to accumulators.
@@ -38,9 +36,8 @@ static Value reductionStep(ValueMath &math, Operation *op, Value x, Value y,
                            Type elementType) {
   if (!op->hasTrait<Exact>())
     return isa<ReduceProdOp>(op) ? math.mul(x, y) : math.add(x, y);
-  bool isUnsigned = isUnsignedElement(elementType);
-  return isa<ReduceMaxOp>(op) ? math.maximum(x, y, isUnsigned)
-                              : math.minimum(x, y, isUnsigned);
+  return math.extremum(x, y, isa<ReduceMaxOp>(op),
+                       isUnsignedElement(elementType));
 }
 
 Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
@@ -52,8 +49,7 @@ Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
 
 /// One step of a reduce op at a position of its input.
 static Carried accumulateAt(ElementEmitter &emitter, Operation *op,
-                            const ReductionLoop::Place &place,
-                            ValueRange sums) {
+                            const Reducer::Place &place, ValueRange sums) {
   Value input = op->getOperand(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        accumulator = accumulatorType(op);
@@ -108,7 +104,7 @@ static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
                     : isa<ReduceMinOp>(op) ? tile::NamedReduction::least
                     : isSum                ? tile::NamedReduction::sum
                                            : tile::NamedReduction::any;
-  reducer.body = [&emitter, op](const ReductionLoop::Place &place,
+  reducer.body = [&emitter, op](const Reducer::Place &place,
                                 ValueRange carried) {
     return accumulateAt(emitter, op, place, carried);
   };
@@ -146,14 +142,13 @@ public:
   Carried initial() {
     SmallVector<Type> types =
         partialTypes(op, shapeOf(op->getOperand(0))[axis]);
-    bool isUnsigned = isUnsignedElement(elementType);
-    return {largest ? math.lowest(types[0], isUnsigned)
-                    : math.highest(types[0], isUnsigned),
+    return {math.extremumIdentity(types[0], largest,
+                                  isUnsignedElement(elementType)),
             math.integer(types[1], 0)};
   }
 
   /// A thread visits its elements in ascending order.
-  Carried take(const ReductionLoop::Place &place, ValueRange best) {
+  Carried take(const Reducer::Place &place, ValueRange best) {
     Value value = emitter.valueIn(op->getOperand(0), place.indices, place.lanes,
                                   place.range);
     Value take =
@@ -186,7 +181,7 @@ private:
   Value negate(Value condition) { return math.bitXor(condition, -1); }
 
   /// Returns the positions of the elements at `place`, in the type of `like`.
-  Value placeOf(const ReductionLoop::Place &place, Value like) {
+  Value placeOf(const Reducer::Place &place, Value like) {
     Value start = math.castIndex(place.indices[axis],
                                  getElementTypeOrSelf(like.getType()));
     return axis + 1 == static_cast<int64_t>(place.indices.size())
@@ -228,7 +223,7 @@ Reducer mpc::reducerOf(ElementEmitter &emitter, Operation *op) {
   return {position->initial(),
           isa<ArgmaxOp>(op) ? "largest" : "least",
           tile::NamedReduction::any,
-          [=](const ReductionLoop::Place &place, ValueRange best) {
+          [=](const Reducer::Place &place, ValueRange best) {
             return position->take(place, best);
           },
           [=](ValueRange x, ValueRange y) { return position->join(x, y); },

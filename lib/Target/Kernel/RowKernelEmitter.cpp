@@ -8,7 +8,6 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -150,15 +149,13 @@ Carried RowKernelEmitter::walkSegment(const LaneSegment &segment,
   return Carried(walk.getResults());
 }
 
-Carried RowKernelEmitter::joinMembers(ValueRange own, ValueRange identities,
-                                      StringRef name,
-                                      tile::NamedReduction joining, Join join) {
+Carried RowKernelEmitter::joinMembers(ValueRange own, const Reducer &reducer) {
   SmallVector<Type> scalars, types(own.getTypes());
   for (Type type : types)
     scalars.push_back(getElementTypeOrSelf(type));
-  auto op = tile::ItemReduceOp::create(builder, loc,
-                                       form.isVertical() ? types : scalars, own,
-                                       identities, joining, name);
+  auto op = tile::ItemReduceOp::create(
+      builder, loc, form.isVertical() ? types : scalars, own, reducer.initial,
+      reducer.joining, reducer.name);
   OpBuilder::InsertionGuard guard(builder);
   Block &block = op.getBody().emplaceBlock();
   SmallVector<Location> locs(scalars.size(), loc);
@@ -166,26 +163,25 @@ Carried RowKernelEmitter::joinMembers(ValueRange own, ValueRange identities,
   block.addArguments(scalars, locs);
   builder.setInsertionPointToEnd(&block);
   ValueRange both = block.getArguments();
-  Carried joined =
-      join(both.take_front(scalars.size()), both.take_back(scalars.size()));
+  Carried joined = reducer.join(both.take_front(scalars.size()),
+                                both.take_back(scalars.size()));
   tile::YieldOp::create(builder, loc, joined);
   return Carried(op.getResults());
 }
 
-Carried RowKernelEmitter::walk(ArrayRef<Value> tensors, ValueRange initial,
-                               StringRef name, tile::NamedReduction joining,
-                               Body body, Join join) {
+Carried RowKernelEmitter::walk(ArrayRef<Value> tensors,
+                               const Reducer &reducer) {
   SmallVector<LaneSegment> all = segments(tensors);
-  Carried total(initial);
+  Carried total = reducer.initial;
   for (const LaneSegment &segment : all) {
     Carried wide;
-    for (Value value : initial)
+    for (Value value : reducer.initial)
       wide.push_back(spread(value, segment.lanes));
-    Carried own = walkSegment(segment, wide, body);
-    if (initial.empty())
+    Carried own = walkSegment(segment, wide, reducer.body);
+    if (reducer.initial.empty())
       continue;
-    Carried joined = joinMembers(own, initial, name, joining, join);
-    total = all.size() == 1 ? joined : join(total, joined);
+    Carried joined = joinMembers(own, reducer);
+    total = all.size() == 1 ? joined : reducer.join(total, joined);
   }
   if (fresh)
     afterFirstWalk();
@@ -273,9 +269,8 @@ void RowKernelEmitter::afterFirstWalk() {
 
 void RowKernelEmitter::emitReduce(Operation *op) {
   Reducer reducer = reducerOf(emitter, op);
-  Carried values = walk(op->getOperand(0), reducer.initial, reducer.name,
-                        reducer.joining, reducer.body, reducer.join);
-  emitter.bindValue(op->getResult(0), reducer.finish(values));
+  emitter.bindValue(op->getResult(0),
+                    reducer.finish(walk(op->getOperand(0), reducer)));
 }
 
 void RowKernelEmitter::emitOneWalk() {
@@ -304,8 +299,7 @@ void RowKernelEmitter::emitOneWalk() {
   afterFirstWalk();
   SmallVector<Carried> joined;
   for (auto [i, reducer] : llvm::enumerate(reducers))
-    joined.push_back(joinMembers(part(own, i), reducer.initial, reducer.name,
-                                 reducer.joining, reducer.join));
+    joined.push_back(joinMembers(part(own, i), reducer));
   for (auto [op, reducer, values] : llvm::zip(form.ops, reducers, joined))
     emitter.bindValue(op->getResult(0), reducer.finish(values));
 }
@@ -426,17 +420,16 @@ void RowKernelEmitter::storeResults() {
   bool adds = !sums.empty() && !sumsOnFirstWalk;
   if (full.empty() && !adds)
     return;
-  walk(
-      tensors, {}, "", tile::NamedReduction::any,
-      [&](const Place &place, ValueRange) {
-        commit(/*once=*/false, [&] {
-          if (adds)
-            addToSums(place);
-          store(full, place);
-        });
-        return Carried{};
-      },
-      nullptr);
+  Reducer none;
+  none.body = [&](const Place &place, ValueRange) {
+    commit(/*once=*/false, [&] {
+      if (adds)
+        addToSums(place);
+      store(full, place);
+    });
+    return Carried{};
+  };
+  walk(tensors, none);
 }
 
 void RowKernelEmitter::addToSums(const Place &place) {

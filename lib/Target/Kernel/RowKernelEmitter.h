@@ -13,7 +13,6 @@
 #ifndef MPC_LIB_TARGET_KERNEL_ROWKERNELEMITTER_H
 #define MPC_LIB_TARGET_KERNEL_ROWKERNELEMITTER_H
 
-#include "Reducers.h"
 #include "RowPattern.h"
 
 namespace mpc {
@@ -94,19 +93,14 @@ public:
   mlir::LogicalResult emitItem(mlir::Value item);
 
 private:
-  using Place = ReductionLoop::Place;
+  using Place = Reducer::Place;
   using Body = llvm::function_ref<Carried(const Place &, mlir::ValueRange)>;
-  using Join = llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)>;
 
   // Loops (RowKernelEmitter.cpp).
   void placeItem(mlir::Value item);
   llvm::SmallVector<LaneSegment> segments(llvm::ArrayRef<mlir::Value> tensors);
-  /// Loops over the item's `tensors`: `body` once per vector. The accumulators
-  /// start from the scalars `initial` and are reduced; `name` is that of the
-  /// result.
-  Carried walk(llvm::ArrayRef<mlir::Value> tensors, mlir::ValueRange initial,
-               llvm::StringRef name, tile::NamedReduction joining, Body body,
-               Join join);
+  /// Loops over the item's `tensors`, once per vector, and reduces.
+  Carried walk(llvm::ArrayRef<mlir::Value> tensors, const Reducer &reducer);
   /// The sum over the item's `input`: `add` adds a vector to an accumulator.
   mlir::Value
   total(mlir::Value input, llvm::StringRef name,
@@ -115,10 +109,8 @@ private:
   /// vectors.
   Carried walkSegment(const LaneSegment &segment, mlir::ValueRange initial,
                       Body body);
-  /// Reduces the values of all threads; `identities` are scalars.
-  Carried joinMembers(mlir::ValueRange own, mlir::ValueRange identities,
-                      llvm::StringRef name, tile::NamedReduction joining,
-                      Join join);
+  /// Reduces the values of all threads.
+  Carried joinMembers(mlir::ValueRange own, const Reducer &reducer);
   /// Emits `body` into a tile.store.
   void commit(bool once, llvm::function_ref<void()> body);
   /// Broadcasts a number per row to `lanes` of the row.

@@ -61,8 +61,10 @@ void RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
     auto rescaled = [&](ValueRange x, Value to) {
       return math.mul(x[1], math.expNonPositive(math.sub(x[0], to)));
     };
-    Carried both = walk(
-        input, {lowest, zero}, "sum", NamedReduction::any,
+    Reducer online{
+        {lowest, zero},
+        "sum",
+        NamedReduction::any,
         [&](const Place &place, ValueRange carried) {
           Value element = counted(place, inputAt(input, place), lowest),
                 next = larger(element, carried[0]);
@@ -73,21 +75,25 @@ void RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
         [&](ValueRange x, ValueRange y) {
           Value next = larger(x[0], y[0]);
           return Carried{next, math.add(rescaled(x, next), rescaled(y, next))};
-        });
+        }};
+    Carried both = walk(input, online);
     maximum = both[0];
     sum = both[1];
   } else {
     // A NaN is ignored here and comes back through the sum.
     Value lowest = math.constant(type, -kInfinity);
-    maximum = walk(
-        input, lowest, "largest", NamedReduction::largest,
-        [&](const Place &place, ValueRange best) {
-          Value element = counted(place, inputAt(input, place), lowest);
-          return Carried{larger(element, best[0])};
-        },
-        [&](ValueRange x, ValueRange y) {
-          return Carried{larger(x[0], y[0])};
-        })[0];
+    Reducer largest{{lowest},
+                    "largest",
+                    NamedReduction::largest,
+                    [&](const Place &place, ValueRange best) {
+                      Value element =
+                          counted(place, inputAt(input, place), lowest);
+                      return Carried{larger(element, best[0])};
+                    },
+                    [&](ValueRange x, ValueRange y) {
+                      return Carried{larger(x[0], y[0])};
+                    }};
+    maximum = walk(input, largest)[0];
     // Overlapping vectors would read exponentials instead of the input.
     if (!logarithm && choice.keepsPowers)
       powers = keep(type, "powers");
@@ -127,14 +133,16 @@ Value RowKernelEmitter::total(
     Value input, StringRef name,
     llvm::function_ref<Value(const Place &, Value)> add) {
   Type type = carriedType(getElementTypeOrSelf(input.getType()));
-  return walk(
-      input, math.constant(type, 0.0), name, NamedReduction::sum,
-      [&](const Place &place, ValueRange sums) {
-        return Carried{add(place, sums[0])};
-      },
-      [&](ValueRange x, ValueRange y) {
-        return Carried{math.add(x[0], y[0])};
-      })[0];
+  Reducer sum{{math.constant(type, 0.0)},
+              name,
+              NamedReduction::sum,
+              [&](const Place &place, ValueRange sums) {
+                return Carried{add(place, sums[0])};
+              },
+              [&](ValueRange x, ValueRange y) {
+                return Carried{math.add(x[0], y[0])};
+              }};
+  return walk(input, sum)[0];
 }
 
 /// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, with

@@ -182,9 +182,9 @@ private:
     case ScatterReduction::mul:
       return emitter.round(math.mul(old, update), elementType);
     case ScatterReduction::max:
-      return math.maximum(old, update, isUnsignedElement(elementType));
     case ScatterReduction::min:
-      return math.minimum(old, update, isUnsignedElement(elementType));
+      return math.extremum(old, update, reduction == ScatterReduction::max,
+                           isUnsignedElement(elementType));
     }
     return update;
   }

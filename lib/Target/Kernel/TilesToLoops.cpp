@@ -116,68 +116,33 @@ bool mpc::addsUp(ItemLoopOp walk) {
 }
 
 void LoopTiles::lowerWalk(ItemLoopOp walk) {
-  ArrayRef<int64_t> from = walk.getFrom(), to = walk.getTo();
   auto by = static_cast<int64_t>(walk.getBy());
-  int64_t line = to.back() - from.back(), whole = line / by * by;
-  SmallVector<Value> at(from.size());
-  // Emitted once or, with a remainder, twice.
-  auto body = [&](ValueRange carried, Value mask, bool isLast) {
-    SmallVector<Value> arguments(at);
-    if (mask)
-      arguments.push_back(mask);
-    llvm::append_range(arguments, carried);
-    if (isLast)
-      return moveBody(builder, walk.getBody(), arguments);
-    IRMapping mapping;
-    Block &block = walk.getBody().front();
-    mapping.map(block.getArguments(), arguments);
-    for (Operation &op : block.without_terminator())
-      builder.clone(op, mapping);
-    Carried next;
-    for (Value value : block.getTerminator()->getOperands())
-      next.push_back(mapping.lookupOrDefault(value));
-    return next;
-  };
-  auto lanes = [&](bool all) -> Value {
-    if (!walk.getMasked())
-      return {};
-    return keepMask(emitter, by, all ? 0 : by - (line - whole));
-  };
-  bool adds = addsUp(walk);
-  auto loop = [&](Value begin, Value end, int64_t step, ValueRange sums,
-                  int64_t terms, CarriedBody inner) {
-    return adds ? carrySum(emitter, begin, end, step, sums, walk.getInitial(),
-                           terms, inner)
-                : carry(emitter, begin, end, step, sums, inner);
-  };
-  auto walkLine = [&](ValueRange sums) {
-    auto step = [&](Value position, ValueRange carried) {
-      at.back() = position;
-      return body(carried, lanes(true), whole == line);
-    };
-    Value begin = emitter.index(from.back()),
-          end = emitter.index(from.back() + whole);
-    Carried result = loop(begin, end, by, sums, /*terms=*/1, step);
-    if (whole == line)
-      return result;
-    // The remainder as one vector that ends with the row.
-    at.back() = emitter.index(to.back() - by);
-    return body(result, lanes(false), /*isLast=*/true);
-  };
-  auto nest = [&](auto &&self, size_t depth, ValueRange sums) -> Carried {
-    if (depth + 1 == from.size())
-      return walkLine(sums);
-    int64_t terms = llvm::divideCeilSigned(line, by);
-    for (size_t inner = depth + 1; inner + 1 < from.size(); ++inner)
-      terms *= to[inner] - from[inner];
-    return loop(emitter.index(from[depth]), emitter.index(to[depth]), 1, sums,
-                std::max<int64_t>(terms, 1),
-                [&](Value position, ValueRange carried) {
-                  at[depth] = position;
-                  return self(self, depth + 1, carried);
-                });
-  };
-  walk.replaceAllUsesWith(nest(nest, 0, walk.getInitial()));
+  int64_t line = walk.getTo().back() - walk.getFrom().back();
+  LoopNest nest{emitter, llvm::to_vector(walk.getFrom()),
+                llvm::to_vector(walk.getTo()), by};
+  SmallVector<Value> initial(walk.getInitial());
+  if (addsUp(walk))
+    nest.zeros = initial;
+  walk.replaceAllUsesWith(
+      nest.run(initial, [&](ArrayRef<Value> positions, ValueRange carried,
+                            int64_t covered) {
+        SmallVector<Value> arguments(positions);
+        if (walk.getMasked())
+          arguments.push_back(keepMask(emitter, by, covered));
+        llvm::append_range(arguments, carried);
+        // Emitted once or, with a remainder, twice.
+        if (covered || line % by == 0)
+          return moveBody(builder, walk.getBody(), arguments);
+        IRMapping mapping;
+        Block &block = walk.getBody().front();
+        mapping.map(block.getArguments(), arguments);
+        for (Operation &op : block.without_terminator())
+          builder.clone(op, mapping);
+        Carried next;
+        for (Value value : block.getTerminator()->getOperands())
+          next.push_back(mapping.lookupOrDefault(value));
+        return next;
+      }));
 }
 
 SmallVector<Value> LoopTiles::indices(Value place, ValueRange positions) {
