@@ -9,18 +9,11 @@
 
 #include "mlir/IR/Value.h"
 
-#include <optional>
-
 namespace mpc::cuda {
 
-/// The closed interval [low, high].
-struct IndexRange {
-  int64_t low, high;
-};
-
-/// Returns the range of an index or constant of a kernel, or nullopt if
-/// unknown. Non-negative ranges allow signed comparison and division.
-std::optional<IndexRange> indexRange(mlir::Value value);
+/// Returns true if an index or constant of a kernel is known to be
+/// non-negative, which allows signed comparison and division.
+bool isNonNegative(mlir::Value value);
 
 } // namespace mpc::cuda
 

@@ -153,10 +153,7 @@ static const OpForm kForms[] = {
 };
 
 static bool bothNonNegative(Operation *op) {
-  return llvm::all_of(op->getOperands(), [](Value value) {
-    std::optional<IndexRange> range = indexRange(value);
-    return range && range->low >= 0;
-  });
+  return llvm::all_of(op->getOperands(), isNonNegative);
 }
 
 /// Emits an operator or function on operands converted to unsigned.
