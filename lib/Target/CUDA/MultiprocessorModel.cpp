@@ -77,7 +77,11 @@ double MultiprocessorModel::warpgroupFlops(MathType type) const {
 }
 
 double MultiprocessorModel::mmaFlops(MathType type) const {
-  return mmaPart(target.facts().computeCapability) * warpgroupFlops(type);
+  int capability = target.facts().computeCapability;
+  // ptxas converts the operands of mma.sync to f16 there.
+  if (type == MathType::Float8 && capability >= 90 && capability <= 110)
+    type = MathType::Float16;
+  return mmaPart(capability) * warpgroupFlops(type);
 }
 
 double MultiprocessorModel::floatFlops(MathType) const {
