@@ -57,15 +57,9 @@ MultiprocessorModel MultiprocessorModel::of(const TargetInfo &target) {
 /// Returns the operations per cycle where the rates of a GPU are not listed in
 /// CudaTarget.cpp: those of the tensor cores of sm_86 and sm_89.
 static double assumedFlops(MathType type) {
-  switch (type) {
-  case MathType::TensorFloat32:
-    return 512;
-  case MathType::Float8:
-  case MathType::Int8:
+  if (type == MathType::Float8 || type == MathType::Int8)
     return 2048;
-  default:
-    return 1024;
-  }
+  return type == MathType::TensorFloat32 ? 512 : 1024;
 }
 
 double MultiprocessorModel::warpgroupFlops(MathType type) const {
@@ -77,7 +71,11 @@ double MultiprocessorModel::warpgroupFlops(MathType type) const {
 }
 
 double MultiprocessorModel::mmaFlops(MathType type) const {
-  return mmaPart(target.facts().computeCapability) * warpgroupFlops(type);
+  int capability = target.facts().computeCapability;
+  // ptxas converts the operands of mma.sync to f16 there.
+  if (type == MathType::Float8 && capability >= 90 && capability <= 110)
+    type = MathType::Float16;
+  return mmaPart(capability) * warpgroupFlops(type);
 }
 
 double MultiprocessorModel::floatFlops(MathType) const {

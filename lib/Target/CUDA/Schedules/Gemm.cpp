@@ -403,21 +403,10 @@ LogicalResult GemmEmitter::finishSplit() {
                 Value from = math().add(
                     tileBegin,
                     math().add(math().mul(row, tiles.warpN()), place));
-                Value first = loadSums(partials, from, lanes);
-                auto loop = scf::ForOp::create(b, loc, math().constant(1),
-                                               math().constant(tiles.splits),
-                                               math().constant(1), first);
-                kernel.named(loop.getInductionVar(), "part");
-                kernel.named(loop.getRegionIterArg(0), "sum");
-                OpBuilder::InsertionGuard inside(b);
-                b.setInsertionPointToEnd(loop.getBody());
-                Value at = math().add(
-                    from, math().mul(loop.getInductionVar(), blockElements));
-                Value sum =
-                    arith::AddFOp::create(b, loc, loop.getRegionIterArg(0),
-                                          loadSums(partials, at, lanes));
-                scf::YieldOp::create(b, loc, sum);
-                return loop.getResult(0);
+                return addParts(kernel, tiles.splits, [&](Value part) {
+                  Value at = math().add(from, math().mul(part, blockElements));
+                  return loadSums(partials, at, lanes);
+                });
               };
               return finishElement(unit->rowOf(row), column, addUp);
             });

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmOperandSums.h"
+#include "LastArrivingBlock.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -145,28 +146,6 @@ void GemmOperandSums::accumulate(const WarpOperand &lhs,
   });
 }
 
-Value GemmOperandSums::addElements(
-    Value array, int64_t count,
-    llvm::function_ref<SmallVector<Value>(Value number)> at) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  Value first = memref::LoadOp::create(b, loc, array, at(math().constant(0)));
-  if (count == 1)
-    return first;
-  auto loop =
-      scf::ForOp::create(b, loc, math().constant(1), math().constant(count),
-                         math().constant(1), first);
-  kernel.named(loop.getInductionVar(), "part");
-  kernel.named(loop.getRegionIterArg(0), "sum");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(loop.getBody());
-  Value next =
-      memref::LoadOp::create(b, loc, array, at(loop.getInductionVar()));
-  Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0), next);
-  scf::YieldOp::create(b, loc, sum);
-  return loop.getResult(0);
-}
-
 void GemmOperandSums::join(
     Value shared, llvm::function_ref<void(Value sum, Value row)> take) {
   OpBuilder &b = kernel.builder;
@@ -186,8 +165,8 @@ void GemmOperandSums::join(
   });
   kernel.barrier();
   byRows([&](Value row) {
-    Value sum = addElements(ofThreads, shares.parts, [&](Value part) {
-      return SmallVector<Value>{part, row};
+    Value sum = addParts(kernel, shares.parts, [&](Value part) -> Value {
+      return memref::LoadOp::create(b, loc, ofThreads, ValueRange{part, row});
     });
     take(sum, row);
   });
@@ -247,9 +226,9 @@ void GemmOperandSums::addUp(int64_t offset) {
   Value array = partials(offset);
   byRows([&](Value row) {
     Value first = math().add(math().mul(begin, tiles.splits), row);
-    Value sum = addElements(array, tiles.splits, [&](Value part) {
-      return SmallVector<Value>{
-          math().add(first, math().mul(part, shares.rows))};
+    Value sum = addParts(kernel, tiles.splits, [&](Value part) -> Value {
+      Value at = math().add(first, math().mul(part, shares.rows));
+      return memref::LoadOp::create(kernel.builder, kernel.loc, array, at);
     });
     store(sum, row);
   });

@@ -60,11 +60,6 @@ private:
   /// Reduces over threads: `take` gets the sum of each row of the tile.
   void join(mlir::Value shared,
             llvm::function_ref<void(mlir::Value sum, mlir::Value row)> take);
-  /// array[first] + array[first + step] + ... for `count` elements.
-  mlir::Value addElements(
-      mlir::Value array, int64_t count,
-      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value number)>
-          at);
   void store(mlir::Value sum, mlir::Value row);
   mlir::Value partials(int64_t offset);
   IndexMath math() { return {kernel.builder, kernel.loc}; }

@@ -56,3 +56,23 @@ LogicalResult cuda::inLastBlock(GpuBody &kernel, Value counters, Value counter,
   });
   return result;
 }
+
+Value cuda::addParts(GpuBody &kernel, int64_t count,
+                     llvm::function_ref<Value(Value part)> load) {
+  OpBuilder &b = kernel.builder;
+  IndexMath math{b, kernel.loc};
+  Value first = load(math.constant(0));
+  if (count == 1)
+    return first;
+  auto loop = scf::ForOp::create(b, kernel.loc, math.constant(1),
+                                 math.constant(count), math.constant(1), first);
+  kernel.named(loop.getInductionVar(), "part");
+  kernel.named(loop.getRegionIterArg(0), "sum");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(loop.getBody());
+  Value next = load(loop.getInductionVar());
+  Value sum =
+      arith::AddFOp::create(b, kernel.loc, loop.getRegionIterArg(0), next);
+  scf::YieldOp::create(b, kernel.loc, sum);
+  return loop.getResult(0);
+}

@@ -19,6 +19,10 @@ mlir::LogicalResult inLastBlock(GpuBody &kernel, mlir::Value counters,
                                 mlir::Value counter, int64_t count,
                                 llvm::function_ref<mlir::LogicalResult()> body);
 
+/// Returns load(0) + ... + load(count - 1), in this order.
+mlir::Value addParts(GpuBody &kernel, int64_t count,
+                     llvm::function_ref<mlir::Value(mlir::Value part)> load);
+
 } // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_LASTARRIVINGBLOCK_H

@@ -129,6 +129,18 @@ TEST(GemmTiles, ArchitecturesWithoutListedRatesHaveTiles) {
     }
 }
 
+/// Machine code of mma.sync e4m3 is QMMA on sm_89 and sm_120, HMMA on sm_90.
+TEST(GemmTiles, EightBitFloatsHaveTheRateOfTheirMachineCode) {
+  auto ratio = [](const char *name) {
+    auto machine = MultiprocessorModel::of(cudaTarget(name).target());
+    return machine.mmaFlops(MathType::Float8) /
+           machine.mmaFlops(MathType::Float16);
+  };
+  EXPECT_GT(ratio("sm_89"), 1.9);
+  EXPECT_EQ(ratio("sm_90a"), 1);
+  EXPECT_GT(ratio("sm_120"), 1.9);
+}
+
 TEST(GemmTiles, TypesChooseTheUnit) {
   auto unit = [](const char *type, const char *flags, const char *target) {
     CudaTarget architecture = cudaTarget(target);
