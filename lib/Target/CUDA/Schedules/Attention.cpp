@@ -163,7 +163,7 @@ static std::optional<Schedule> scheduleOn(const MatrixUnit *unit,
                                        : tiles + query + weights,
                     result);
   };
-  auto blocks = [&] {
+  auto blocks = [&]() -> int64_t {
     return sizes.groups() *
            llvm::divideCeil(sizes.groupRows(), warps * warpRows) *
            llvm::divideCeil(sizes.width, s.columns);
@@ -223,8 +223,6 @@ public:
 private:
   /// Computes the block's indices.
   void placeBlock();
-  /// Lays out shared memory.
-  void placeTiles();
   void loadQuery(Value firstDepth);
   void waitForCopies();
   void loadRows(Value tensor, Value firstRow, Value firstColumn, Value memory,
@@ -255,7 +253,7 @@ private:
   std::unique_ptr<AttentionUnit> unit;
   /// Indices of the block; with split-KV also tile and part.
   Value firstRow, firstColumn, tile, part;
-  Value shared, keyTile, valueTile, partials;
+  Value keyTile, valueTile, partials;
   AttentionUnit::Rows query;
   Value scores, sums, largest, total;
   /// Columns of a tile that are stored, and vector length of the stores.
@@ -269,16 +267,7 @@ AttentionForward::AttentionForward(GpuKernel &kernel, AttentionOp op)
   sizes.grouped = s.grouped;
   storedColumns = std::min(s.columns, sizes.width);
   lanes = storeLanes(results, op.getResult());
-  const MatrixUnit *operands = nullptr;
-  if (s.matrixUnits) {
-    operands = mmaUnit(getElementTypeOrSelf(problem.query), problem.compute,
-                       kernel.target);
-    // Without an additive mask the scale is folded into the exponent.
-    formula.useFastPowers(/*scaled=*/problem.scale <= 0 || problem.addsMask());
-  }
-  unit =
-      AttentionUnit::create(*this, s.rows / (kernel.schedule.threads / kWarp),
-                            operands, s.weightPieces);
+  unit = AttentionUnit::create(*this, s.matrixUnits, s.rows, s.weightPieces);
 }
 
 void AttentionForward::placeBlock() {
@@ -301,37 +290,18 @@ void AttentionForward::placeBlock() {
   placeHead(place[0]);
 }
 
-void AttentionForward::placeTiles() {
-  Type element = s.matrixUnits ? getElementTypeOrSelf(problem.query) : sumType;
-  int64_t offset = 0, bytes = bytesPerElement(element),
-          skew = kVectorBytes / bytes;
-  shared = dynamicShared(kernel);
-  // Pitch without bank conflicts between adjacent rows.
-  auto place = [&](int64_t stages, int64_t rows, int64_t columns,
-                   StringRef name) {
-    SmallVector<int64_t> shape = {rows, columns + skew};
-    if (stages)
-      shape.insert(shape.begin(), stages);
-    Value view = sharedView(kernel, shared, offset, shape, element, name);
-    offset += productOf(shape) * bytes;
-    return view;
-  };
-  keyTile = place(s.stages, s.keys, s.depth, "key_tile");
-  valueTile = place(s.stages, s.keys, s.columns, "value_tile");
-  // Key tiles reuse the memory of a query in registers.
-  if (s.queryInRegisters)
-    offset = 0;
-  query = {place(0, s.rows, s.depth, "query_tile"), s.depth,
-           s.queryInRegisters};
-  if (!s.matrixUnits)
-    unit->weights = place(0, s.rows, s.keys, "weights");
-}
-
 LogicalResult AttentionForward::emit() {
   placeBlock();
   unit->place();
-  placeTiles();
   Value zero = math.constant(0);
+  keyTile = unit->makeTile({s.stages, s.keys}, s.depth, "key_tile");
+  valueTile = unit->makeTile({s.stages, s.keys}, s.columns, "value_tile");
+  // Key tiles reuse the memory of a query in registers.
+  if (s.queryInRegisters)
+    unit->sharedOffset = 0;
+  query = {unit->makeTile(s.rows, s.depth, "query_tile"), s.depth,
+           s.queryInRegisters != 0};
+  unit->placeWeights(s.rows, s.keys);
   if (isWhole()) {
     loadQuery(zero);
     // The first tiles' barrier covers a query that stays in shared memory.
@@ -369,7 +339,7 @@ LogicalResult AttentionForward::emit() {
         emitScores(first, stage);
         maskScores(first);
         unit->softmax(scores, largest, total, sums);
-        unit->accumulate(sums, scores, valueTile, stage);
+        unit->accumulate(sums, scores, valueTile, stage, zero);
       });
   emitResults();
   if (isParted())
@@ -381,7 +351,7 @@ void AttentionForward::loadQuery(Value firstDepth) {
   Tile rows{problem.query, head, firstRow, firstDepth,
             query.tile,    {},   s.rows,   s.depth};
   rows.ofGroup = s.grouped > 1;
-  load(rows, s.asyncQuery);
+  loadTile(rows, s.asyncQuery);
 }
 
 void AttentionForward::waitForCopies() {
@@ -394,15 +364,15 @@ void AttentionForward::waitForCopies() {
 void AttentionForward::loadRows(Value tensor, Value firstRow, Value firstColumn,
                                 Value memory, Value stage) {
   int64_t columns = memory == keyTile ? s.depth : s.columns;
-  load({tensor,
-        keyHead,
-        firstRow,
-        firstColumn,
-        memory,
-        {stage},
-        s.keys,
-        columns},
-       s.stages == 2);
+  loadTile({tensor,
+            keyHead,
+            firstRow,
+            firstColumn,
+            memory,
+            {stage},
+            s.keys,
+            columns},
+           s.stages == 2);
 }
 
 void AttentionForward::emitScores(Value firstKey, Value stage) {
@@ -422,17 +392,6 @@ void AttentionForward::emitScores(Value firstKey, Value stage) {
 }
 
 void AttentionForward::maskScores(Value firstKey) {
-  auto eachScore = [&](llvm::function_ref<Value(Value, Value, Value)> change) {
-    unit->eachScore(scores, [&](ArrayRef<Value> at, Value row, Value column) {
-      row = kernel.named(math.add(firstRow, unit->rowOf(row)), "row");
-      column = kernel.named(math.add(firstKey, column), "position");
-      store(change(load(scores, at), row, column), scores, at);
-    });
-  };
-  if (problem.mask || !formula.foldsScale())
-    eachScore([&](Value score, Value row, Value position) {
-      return masked(score, row, position);
-    });
   // Only tiles at the end or on the diagonal are cut.
   Value cuts;
   if (sizes.positions % s.keys)
@@ -446,18 +405,20 @@ void AttentionForward::maskScores(Value firstKey) {
                                  math.add(firstKey, s.keys - 1 + sizes.length));
     cuts = cuts ? values.bitOr(cuts, onDiagonal) : onDiagonal;
   }
-  if (cuts)
-    kernel.within(cuts, [&] {
-      eachScore([&](Value score, Value row, Value position) {
+  unit->mask(
+      scores, cuts,
+      [&](Value score, Value row, Value position) {
         return bounded(score, row, position);
+      },
+      [&](Value row, Value column) {
+        return std::pair(math.add(firstRow, row), math.add(firstKey, column));
       });
-    });
 }
 
 void AttentionForward::emitResults() {
   Value staged =
-      sharedView(kernel, shared, 0, {s.rows, s.columns + kResultSkew}, sumType,
-                 "result_tile");
+      sharedView(kernel, unit->shared, 0, {s.rows, s.columns + kResultSkew},
+                 sumType, "result_tile");
   kernel.barrier();
   auto inverse = [&](Value row) -> Value {
     Value sum = unit->reduced(load(total, row), /*isMaximum=*/false);

@@ -10,8 +10,6 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
@@ -51,15 +49,12 @@ struct GradientBlocks {
 };
 } // namespace
 
-void cuda::placeGradientBlocks(Schedule &schedule,
-                               AttentionGradientSchedule parameters,
-                               func::FuncOp kernel, AttentionGradientOp op,
-                               int64_t rows) {
+void cuda::placeGradientBlocks(Schedule &schedule, const GradientRoles &roles,
+                               func::FuncOp kernel, AttentionGradientOp op) {
   AttentionSizes sizes{AttentionProblem(op)};
   GradientBlocks blocks(sizes, *ContractionEpilogue::ofEach(kernel, op), op,
-                        rows, rows);
-  parameters.queryRows = parameters.keyRows = rows;
-  schedule.set(parameters);
+                        roles.queryRows, roles.keyRows);
+  schedule.set(roles);
   schedule.blocks[0] = std::max<int64_t>(blocks.rows + blocks.keys, 1);
   if (blocks.rows && blocks.keys)
     schedule.scratchBytes =
@@ -71,10 +66,9 @@ void cuda::placeGradientBlocks(Schedule &schedule,
 AttentionGradientKernel::AttentionGradientKernel(GpuKernel &kernel,
                                                  AttentionGradientOp op)
     : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
-      parameters(kernel.schedule.get<AttentionGradientSchedule>()),
+      roles(kernel.schedule.get<GradientRoles>()),
       results(*ContractionEpilogue::ofEach(kernel.kernel, op)) {
-  GradientBlocks blocks(sizes, results, op, parameters.queryRows,
-                        parameters.keyRows);
+  GradientBlocks blocks(sizes, results, op, roles.queryRows, roles.keyRows);
   rowTiles = blocks.rowTiles;
   keyTiles = blocks.keyTiles;
   rowBlocks = blocks.rows;
@@ -100,44 +94,38 @@ Type AttentionGradientKernel::factorType() const {
   return getElementTypeOrSelf(problem.query.getType());
 }
 
-LogicalResult
-AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
-                                   llvm::function_ref<LogicalResult()> keys) {
+void AttentionGradientKernel::emitRoles(llvm::function_ref<void()> rows,
+                                        llvm::function_ref<void()> keys) {
   auto asRows = [&](Value number) {
     SmallVector<Value> place =
         math.delinearize(number, {sizes.heads, rowTiles});
     // Causal: later rows have more keys, so launch them first.
     if (problem.causal && rowTiles > 1)
       place[1] = math.sub(math.constant(rowTiles - 1), place[1]);
-    firstRow =
-        kernel.named(math.mul(place[1], parameters.queryRows), "first_row");
+    firstRow = kernel.named(math.mul(place[1], roles.queryRows), "first_row");
     headNumber = place[0];
     keyHeadNumber = math.div(headNumber, sizes.share());
     placeHead(headNumber);
-    return rows();
+    rows();
   };
   auto asKeys = [&](Value number) {
     SmallVector<Value> place =
         math.delinearize(number, {sizes.sharedHeads, keyTiles});
-    firstKey =
-        kernel.named(math.mul(place[1], parameters.keyRows), "first_key");
+    firstKey = kernel.named(math.mul(place[1], roles.keyRows), "first_key");
     keyHeadNumber = headNumber = place[0];
     head = keyHead = headAt(keyHeadNumber, sizes.keyHeads);
-    return keys();
+    keys();
   };
-  if (!rowBlocks && !keyBlocks)
-    return success();
-  if (!hasHandOver())
-    return rowBlocks ? asRows(kernel.block()) : asKeys(kernel.block());
-  LogicalResult status = success();
-  Value ticket = takeBlockIndex();
-  math.branch(
-      math.less(ticket, rowBlocks), [&] { status = asRows(ticket); },
-      [&] {
-        if (failed(asKeys(math.sub(ticket, math.constant(rowBlocks)))))
-          status = failure();
-      });
-  return status;
+  if (hasHandOver()) {
+    Value ticket = takeBlockIndex();
+    math.branch(
+        math.less(ticket, rowBlocks), [&] { asRows(ticket); },
+        [&] { asKeys(math.sub(ticket, math.constant(rowBlocks))); });
+  } else if (rowBlocks) {
+    asRows(kernel.block());
+  } else if (keyBlocks) {
+    asKeys(kernel.block());
+  }
 }
 
 void AttentionGradientKernel::eachQueryHead(llvm::function_ref<void()> body) {
@@ -166,10 +154,6 @@ Value AttentionGradientKernel::firstRowOf(Value firstKey, int64_t tile) {
 // Producer-consumer synchronization
 //===----------------------------------------------------------------------===//
 
-void AttentionGradientKernel::onlyFirstThread(llvm::function_ref<void()> body) {
-  kernel.within(math.less(thread, 1), body);
-}
-
 /// Atomically adds to a counter and returns the old value.
 Value AttentionGradientKernel::count(int64_t number, Value counter) {
   return memref::AtomicRMWOp::create(b, kernel.loc, arith::AtomicRMWKind::addi,
@@ -180,8 +164,9 @@ Value AttentionGradientKernel::count(int64_t number, Value counter) {
 Value AttentionGradientKernel::takeBlockIndex() {
   Value ticket = kernel.shared({1}, b.getI32Type(), "ticket");
   Value zero = math.constant(0);
-  onlyFirstThread(
-      [&] { store(count(1, math.constant(kHeadTickets)), ticket, zero); });
+  kernel.within(math.less(thread, 1), [&] {
+    store(count(1, math.constant(kHeadTickets)), ticket, zero);
+  });
   kernel.barrier();
   return kernel.named(arith::IndexCastOp::create(
                           b, kernel.loc, b.getIndexType(), load(ticket, zero)),
@@ -206,7 +191,8 @@ void AttentionGradientKernel::publishStatistics() {
     return;
   cuda::FenceOp::create(b, kernel.loc);
   kernel.barrier();
-  onlyFirstThread([&] { count(1, math.add(keyHeadNumber, kFirstHead)); });
+  kernel.within(math.less(thread, 1),
+                [&] { count(1, math.add(keyHeadNumber, kFirstHead)); });
 }
 
 void AttentionGradientKernel::waitForStatistics() {
@@ -217,7 +203,7 @@ void AttentionGradientKernel::waitForStatistics() {
   };
   Value arrived = kernel.shared({1}, b.getI32Type(), "arrived");
   Value zero = math.constant(0);
-  onlyFirstThread([&] {
+  kernel.within(math.less(thread, 1), [&] {
     Value own = math.add(keyHeadNumber, kFirstHead);
     auto wait = scf::WhileOp::create(b, kernel.loc, TypeRange(), ValueRange());
     // Polling threads leave issue slots to the producers.
@@ -246,7 +232,7 @@ void AttentionGradientKernel::waitForStatistics() {
   kernel.within(isLast, [&] {
     math.loop(thread, math.constant(kFirstHead + sizes.sharedHeads),
               kernel.schedule.threads,
-              [&](Value i) { store(number(0), counters, i); });
+              [&](Value counter) { store(number(0), counters, counter); });
   });
 }
 
@@ -288,9 +274,8 @@ void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
 
 Value AttentionGradientKernel::boundedInside(Value score, Value row,
                                              Value column) {
-  return values.select(
-      math.less(row, sizes.length), bounded(score, row, column),
-      values.constant(sumType, -std::numeric_limits<double>::infinity()));
+  return values.select(math.less(row, sizes.length),
+                       bounded(score, row, column), constant(-kInfinity));
 }
 
 void AttentionGradientKernel::store(AttentionResult result, Value sums,

@@ -17,8 +17,6 @@
 // take their roles from an atomic counter, rows first, so producers always make
 // progress. The last consumer resets all counters for the next launch.
 //
-// Two variants, with and without tensor cores, as for attention.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTKERNEL_H
@@ -37,51 +35,23 @@ enum class AttentionResult : unsigned { query, key, value };
 /// several, or for an unsupported epilogue.
 AttentionGradientOp attentionGradientOf(mlir::func::FuncOp kernel);
 
-/// Static shared memory of both variants besides Schedule::sharedBytes, in
-/// bytes: two values, 16-byte aligned.
+/// Static shared memory besides Schedule::sharedBytes, in bytes: two values,
+/// 16-byte aligned.
 inline constexpr int64_t kGradientStaticBytes = 32;
 
-/// Parameters of gradient kernels: rows per block of each role, shared-memory
-/// columns of queries and keys (`depth`; tensor cores) and of values.
-struct AttentionGradientSchedule {
-  int64_t queryRows = 0, keyRows = 0, columns = 0;
-  /// Elements per vector of the FMA variant.
-  int64_t lanes = 0;
-  /// Tensor cores: stages of the pipeline, rows of the other operands' tiles of
-  /// each role, whether a role's own rows stay in registers, byte offset of own
-  /// rows in shared memory, whether the rows role has all keys in one tile and
-  /// the keys role accumulates both results in one pass, and accumulator
-  /// columns per pass.
-  int64_t depth = 0, stages = 0, keys = 0, queries = 0, ownOffset = 0,
-          sumColumns = 0;
-  bool matrixUnits = false, rowsInRegisters = false, keysInRegisters = false,
-       keysInOneTile = false, keysInOneWalk = false;
+/// Parameters of the schedule: rows per block of each role.
+struct GradientRoles {
+  int64_t queryRows = 0, keyRows = 0;
 
   static void map(auto &schedule, auto field) {
     field("query_rows", schedule.queryRows);
     field("key_rows", schedule.keyRows);
-    field("columns", schedule.columns);
-    field("lanes", schedule.lanes, 0);
-    field("matrix_units", schedule.matrixUnits, false);
-    field("depth", schedule.depth, 0);
-    field("stages", schedule.stages, 0);
-    field("keys", schedule.keys, 0);
-    field("queries", schedule.queries, 0);
-    field("rows_in_registers", schedule.rowsInRegisters, false);
-    field("keys_in_registers", schedule.keysInRegisters, false);
-    field("own_offset", schedule.ownOffset, 0);
-    field("keys_in_one_tile", schedule.keysInOneTile, false);
-    field("keys_in_one_walk", schedule.keysInOneWalk, false);
-    field("sum_columns", schedule.sumColumns, 0);
   }
 };
 
-/// Sets grid and scratch memory, and stores the parameters with `rows` rows per
-/// block of both roles.
-void placeGradientBlocks(Schedule &schedule,
-                         AttentionGradientSchedule parameters,
-                         mlir::func::FuncOp kernel, AttentionGradientOp op,
-                         int64_t rows);
+/// Sets grid, scratch memory and the parameters of the roles.
+void placeGradientBlocks(Schedule &schedule, const GradientRoles &roles,
+                         mlir::func::FuncOp kernel, AttentionGradientOp op);
 
 /// Generates the body of one kernel.
 class AttentionGradientKernel : public AttentionCodegen {
@@ -94,12 +64,11 @@ public:
   /// Generates both roles, for a block to choose from at run time. Before each,
   /// sets the block's indices: `firstRow`, `head` and `keyHead` for the rows
   /// role, `firstKey` and `keyHead` for the keys role. Omits unused roles.
-  mlir::LogicalResult emitRoles(llvm::function_ref<mlir::LogicalResult()> rows,
-                                llvm::function_ref<mlir::LogicalResult()> keys);
+  void emitRoles(llvm::function_ref<void()> rows,
+                 llvm::function_ref<void()> keys);
 
-  // Statistics of a row: three values in the accumulator type. Without tensor
-  // cores: maximum score (0 for a fully masked row), 1 / total (0 for such a
-  // row), and delta. The variant with tensor cores defines its own.
+  // Statistics of a row: the shift of its scores (AttentionMath), 1 / total (0
+  // for a fully masked row), and delta.
 
   /// Stores the statistics of `row` of `head`, in bounds, by one thread.
   void storeStatistics(mlir::Value row, llvm::ArrayRef<mlir::Value> three);
@@ -141,7 +110,7 @@ public:
   mlir::Type factorType() const;
 
   AttentionGradientOp op;
-  AttentionGradientSchedule parameters;
+  GradientRoles roles;
   /// Results by AttentionResult.
   std::vector<ContractionEpilogue> results;
   /// Indices of the block (emitRoles).
@@ -151,7 +120,6 @@ private:
   /// Whether the keys role waits for the rows role.
   bool hasHandOver() const { return rowBlocks && keyBlocks; }
   mlir::Value takeBlockIndex();
-  void onlyFirstThread(llvm::function_ref<void()> body);
   mlir::Value count(int64_t number, mlir::Value counter);
   /// Returns the index of a statistic of a row of `head`.
   mlir::Value statisticAt(mlir::Value which, mlir::Value row);
@@ -164,20 +132,6 @@ private:
   /// Indices of `head` and `keyHead`.
   mlir::Value headNumber, keyHeadNumber;
 };
-
-/// Schedules of both variants; nullopt if tensor cores lack the type or the
-/// tiles do not fit.
-Schedule scheduleGradientFma(mlir::func::FuncOp kernel, AttentionGradientOp op);
-std::optional<Schedule> scheduleGradientMma(mlir::func::FuncOp kernel,
-                                            AttentionGradientOp op,
-                                            const CudaTarget &target);
-
-/// Generate the bodies of both variants; the parameter `matrix_units` selects
-/// tensor cores.
-mlir::LogicalResult
-emitAttentionGradientByFma(AttentionGradientKernel &gradient);
-mlir::LogicalResult
-emitAttentionGradientByMma(AttentionGradientKernel &gradient);
 
 } // namespace mpc::cuda
 

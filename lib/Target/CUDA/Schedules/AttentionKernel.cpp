@@ -101,37 +101,6 @@ Value AttentionCodegen::keyEnd(Value rowEnd) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionCodegen::eachChunk(const Tile &tile, int64_t lanes,
-                                 int64_t atOnce,
-                                 llvm::function_ref<void(Value, Value)> body) {
-  int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow;
-  int64_t threads = kernel.schedule.threads;
-  auto one = [&](Value i) {
-    Value chunk = math.add(math.mul(i, threads), thread);
-    kernel.within(chunks % threads ? math.less(chunk, chunks) : Value(), [&] {
-      Value row = kernel.named(math.div(chunk, perRow), "row");
-      body(row,
-           kernel.named(math.mul(math.rem(chunk, perRow), lanes), "column"));
-    });
-  };
-  int64_t each = llvm::divideCeil(chunks, threads);
-  atOnce = std::min(atOnce, each);
-  while (each % atOnce != 0)
-    --atOnce;
-  if (atOnce == each)
-    return unrolled(kernel, each, "i", one);
-  math.loop(math.constant(0), math.constant(each), atOnce, [&](Value first) {
-    kernel.named(first, "first");
-    first.getParentBlock()->getParentOp()->setAttr(kUnrollAttr,
-                                                   b.getI64IntegerAttr(1));
-    unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
-  });
-}
-
-int64_t AttentionCodegen::rowsOf(const Tile &tile) const {
-  return tile.ofGroup ? sizes.groupRows() : shapeOf(tile.tensor).end()[-2];
-}
-
 /// Returns the elements per aligned load of the operand, at most `most`.
 static int64_t vectorWidth(const StridedView &view, Value tensor,
                            int64_t most) {
@@ -146,7 +115,7 @@ int64_t AttentionCodegen::asyncBytes(Value tensor) {
   return bytes >= 4 ? bytes : 0;
 }
 
-void AttentionCodegen::load(const Tile &tile, bool isAsync) {
+void AttentionCodegen::loadTile(const Tile &tile, bool isAsync) {
   Type stored = getElementTypeOrSelf(tile.memory.getType()),
        element = getElementTypeOrSelf(tile.tensor.getType());
   std::optional<StridedView> view = StridedView::of(tile.tensor);
@@ -159,12 +128,10 @@ void AttentionCodegen::load(const Tile &tile, bool isAsync) {
   lanes = powerOfTwoIn(tile.columns, lanes);
   // Added last: the rest of an index is the same for operands side by side.
   int64_t offset = view ? std::exchange(view->offset, 0) : 0;
-  // Computed elements occupy registers until they are stored.
-  int64_t atOnce = isAsync ? kCopiesAtOnce
-                   : view  ? tile.rows * tile.columns
-                           : kComputedAtOnce / lanes;
-  int64_t rows = rowsOf(tile), columns = shapeOf(tile.tensor).back();
-  eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
+  ArrayRef<int64_t> shape = shapeOf(tile.tensor);
+  int64_t rows = tile.ofGroup ? sizes.groupRows() : shape.end()[-2],
+          columns = shape.back();
+  auto loadChunk = [&](Value row, Value column) {
     SmallVector<Value> to(tile.at);
     to.append({row, column});
     row = math.add(tile.firstRow, row);
@@ -230,6 +197,33 @@ void AttentionCodegen::load(const Tile &tile, bool isAsync) {
     else
       value = read();
     store(value, tile.memory, to);
+  };
+  int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow,
+          threads = kernel.schedule.threads,
+          each = llvm::divideCeil(chunks, threads);
+  // Computed elements occupy registers until they are stored.
+  int64_t atOnce = isAsync ? kCopiesAtOnce
+                   : view  ? each
+                           : kComputedAtOnce / lanes;
+  atOnce = std::min(atOnce, each);
+  while (each % atOnce != 0)
+    --atOnce;
+  auto loadNext = [&](Value i) {
+    Value chunk = math.add(math.mul(i, threads), thread);
+    kernel.within(chunks % threads ? math.less(chunk, chunks) : Value(), [&] {
+      Value row = kernel.named(math.div(chunk, perRow), "row");
+      loadChunk(row, kernel.named(math.mul(math.rem(chunk, perRow), lanes),
+                                  "column"));
+    });
+  };
+  if (atOnce == each)
+    return unrolled(kernel, each, "i", loadNext);
+  math.loop(math.constant(0), math.constant(each), atOnce, [&](Value first) {
+    kernel.named(first, "first");
+    first.getParentBlock()->getParentOp()->setAttr(kUnrollAttr,
+                                                   b.getI64IntegerAttr(1));
+    unrolled(kernel, atOnce, "i",
+             [&](Value i) { loadNext(math.add(first, i)); });
   });
 }
 
@@ -300,35 +294,6 @@ Value AttentionCodegen::bounded(Value score, Value row, Value column) {
   return formula.kept(keeps, score);
 }
 
-Value AttentionCodegen::updateOnlineSoftmax(
-    const OnlineSoftmaxRow &row, Value scores, Scores each,
-    llvm::function_ref<Value(Value)> joined,
-    llvm::function_ref<void(ArrayRef<Value>, Value)> use) {
-  Value slot = row.slot;
-  Value before = kernel.named(load(row.largest, slot), "before");
-  each([&](ArrayRef<Value> at) {
-    store(formula.larger(load(row.largest, slot), load(scores, at)),
-          row.largest, slot);
-  });
-  Value now = load(row.largest, slot);
-  if (joined) {
-    now = kernel.named(joined(now), "now");
-    store(now, row.largest, slot);
-  }
-  Value shift = kernel.named(formula.shift(now), "shift");
-  Value shrink = kernel.named(formula.power(before, shift), "shrunk");
-  for (Value sum : row.sums)
-    store(values.mul(load(sum, slot), shrink), sum, slot);
-  each([&](ArrayRef<Value> at) {
-    Value weight =
-        kernel.named(formula.power(load(scores, at), shift), "weight");
-    Value total = row.sums.front();
-    store(values.add(load(total, slot), weight), total, slot);
-    use(at, weight);
-  });
-  return shrink;
-}
-
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -337,12 +302,6 @@ ElementEmitter AttentionCodegen::makeEmitter() {
   ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
   kernel.bindInputs(emitter);
   return emitter;
-}
-
-Value AttentionCodegen::shuffleXor(Value value, int64_t flip) {
-  return gpu::ShuffleOp::create(b, kernel.loc, value, flip, kWarp,
-                                gpu::ShuffleMode::XOR)
-      .getShuffleResult();
 }
 
 Value AttentionCodegen::load(Value memory, ValueRange at, int64_t lanes) {

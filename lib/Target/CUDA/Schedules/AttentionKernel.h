@@ -95,7 +95,7 @@ public:
   };
   /// Loads a tile with all threads of the block; needs a barrier afterwards.
   /// With `isAsync` by cp.async (asyncBytes), to memory of the operand's type.
-  void load(const Tile &tile, bool isAsync);
+  void loadTile(const Tile &tile, bool isAsync);
   /// Returns the bytes per cp.async of an operand; 0 if unsupported.
   static int64_t asyncBytes(mlir::Value tensor);
   /// Loops over tiles of `rows` rows in [begin, end): `fetch` loads the tile
@@ -112,26 +112,6 @@ public:
   /// Returns `score`, or minus infinity past the last position or the diagonal.
   mlir::Value bounded(mlir::Value score, mlir::Value row, mlir::Value column);
 
-  using Scores = llvm::function_ref<void(
-      llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)>)>;
-  /// A row's running maximum and the accumulators scaled by it, at `slot` of
-  /// private arrays; the first accumulator is the total of the weights.
-  struct OnlineSoftmaxRow {
-    mlir::Value slot, largest;
-    llvm::SmallVector<mlir::Value> sums;
-  };
-  /// Online softmax step for the scores that `each` visits: updates the maximum
-  /// (reduced with `joined` over the row's threads, if given), rescales the
-  /// accumulators, and passes each weight to `use`. Returns the rescaling
-  /// factor.
-  mlir::Value
-  updateOnlineSoftmax(const OnlineSoftmaxRow &row, mlir::Value scores,
-                      Scores each,
-                      llvm::function_ref<mlir::Value(mlir::Value)> joined,
-                      llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
-                                              mlir::Value weight)>
-                          use);
-
   /// Stores the epilogue of `values`, elements of a result's row from `at` on.
   void store(const ContractionEpilogue &results, mlir::Value values,
              mlir::ValueRange at);
@@ -140,8 +120,6 @@ public:
   int64_t storeLanes(const ContractionEpilogue &results, mlir::Value result);
 
   ElementEmitter makeEmitter();
-  /// Warp shuffle of `value` with lane xor `flip`.
-  mlir::Value shuffleXor(mlir::Value value, int64_t flip);
   mlir::Value constant(double value) { return values.constant(sumType, value); }
   mlir::Value load(mlir::Value memory, mlir::ValueRange at) {
     return mlir::memref::LoadOp::create(b, kernel.loc, memory, at);
@@ -174,14 +152,6 @@ protected:
   /// Returns the named indices of a head.
   llvm::SmallVector<mlir::Value> headAt(mlir::Value number,
                                         llvm::ArrayRef<int64_t> extents);
-
-private:
-  /// Returns the rows of the operand, or of a group.
-  int64_t rowsOf(const Tile &tile) const;
-  /// Distributes the chunks of a tile over threads: calls `body(row, column)`
-  /// for each, up to `atOnce` per thread unrolled.
-  void eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
-                 llvm::function_ref<void(mlir::Value, mlir::Value)> body);
 };
 
 } // namespace mpc::cuda

@@ -12,11 +12,16 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
 
+static int64_t extentOf(Value array, int64_t fromLast) {
+  return cast<MemRefType>(array.getType()).getShape().end()[-fromLast];
+}
+
 //===----------------------------------------------------------------------===//
 // Lane layout
 //===----------------------------------------------------------------------===//
 
 void AttentionUnit::place() {
+  shared = dynamicShared(k);
   group = k.named(math.div(lane(), rowLanes), "group");
   Value member = math.rem(lane(), rowLanes);
   scorePair = k.named(math.mul(member, scoreWidth), "pair");
@@ -24,8 +29,18 @@ void AttentionUnit::place() {
                 ? scorePair
                 : k.named(math.mul(member, sumWidth), "first");
   warpRow =
-      k.named(math.mul(math.div(a.thread, kWarp), rows * (kWarp / rowLanes)),
-              "warp_row");
+      k.named(math.mul(math.div(a.thread, kWarp), warpRows()), "warp_row");
+}
+
+Value AttentionUnit::makeTile(ArrayRef<int64_t> shape, int64_t columns,
+                              const Twine &name) {
+  int64_t bytes = bytesPerElement(tileType);
+  SmallVector<int64_t> padded(shape);
+  padded.push_back(columns + kVectorBytes / bytes);
+  Value tile =
+      sharedView(k, shared, sharedOffset, padded, tileType, name.str());
+  sharedOffset += productOf(padded) * bytes;
+  return tile;
 }
 
 Value AttentionUnit::rowOf(Value row) {
@@ -42,8 +57,8 @@ void AttentionUnit::eachRow(llvm::function_ref<void(Value)> body) {
   unrolled(k, rows, "half", body);
 }
 
-static int64_t extentOf(Value array, int64_t fromLast) {
-  return cast<MemRefType>(array.getType()).getShape().end()[-fromLast];
+int64_t AttentionUnit::scoreBlocks(Value scores) const {
+  return extentOf(scores, 2);
 }
 
 void AttentionUnit::eachScore(
@@ -57,9 +72,30 @@ void AttentionUnit::eachScore(
   });
 }
 
+void AttentionUnit::mask(
+    Value scores, Value cuts, Score bounded,
+    llvm::function_ref<std::pair<Value, Value>(Value, Value)> placeOf) {
+  auto change = [&](Score body) {
+    eachScore(scores, [&](ArrayRef<Value> at, Value slot, Value column) {
+      auto [row, position] = placeOf(rowOf(slot), column);
+      k.named(row, "row");
+      k.named(position, "position");
+      a.store(body(a.load(scores, at), row, position), scores, at);
+    });
+  };
+  if (a.problem.mask || !a.formula.foldsScale())
+    change([&](Value score, Value row, Value position) {
+      return a.masked(score, row, position);
+    });
+  if (cuts)
+    k.within(cuts, [&] { change(bounded); });
+}
+
 Value AttentionUnit::reduced(Value value, bool isMaximum) {
   for (int64_t flip = 1; flip < rowLanes; flip *= 2) {
-    Value other = a.shuffleXor(value, flip);
+    Value other = gpu::ShuffleOp::create(b, k.loc, value, flip, kWarp,
+                                         gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
     value = isMaximum ? a.formula.larger(value, other) : v.add(value, other);
   }
   return value;
@@ -105,24 +141,46 @@ void AttentionUnit::fill(Value array, double value) {
   visit(visit);
 }
 
-void AttentionUnit::softmax(Value scores, Value largest, Value total,
-                            Value sums) {
+void AttentionUnit::softmax(
+    Value scores, Value largest, ArrayRef<Value> totals, Value sums,
+    llvm::function_ref<void(ArrayRef<Value>, Value, Value)> use) {
   Value zero = math.constant(0);
   Value shrink = k.local({rows}, a.sumType, "shrink");
   eachRow([&](Value row) {
     auto each = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
-      unrolled(k, extentOf(scores, 2), "j", [&](Value j) {
+      unrolled(k, scoreBlocks(scores), "j", [&](Value j) {
         unrolled(k, scoreWidth, "e", [&](Value e) {
           body({zero, j, math.add(math.mul(row, scoreWidth), e)});
         });
       });
     };
-    Value shrunk = a.updateOnlineSoftmax(
-        {row, largest, {total}}, scores, each,
-        [&](Value own) { return reduced(own, /*isMaximum=*/true); },
-        [&](ArrayRef<Value> at, Value weight) { a.store(weight, scores, at); });
-    a.store(shrunk, shrink, row);
+    Value before = k.named(a.load(largest, row), "before");
+    each([&](ArrayRef<Value> at) {
+      a.store(a.formula.larger(a.load(largest, row), a.load(scores, at)),
+              largest, row);
+    });
+    Value now =
+        k.named(reduced(a.load(largest, row), /*isMaximum=*/true), "now");
+    a.store(now, largest, row);
+    Value shift = k.named(a.formula.shift(now), "shift");
+    Value shrunk = k.named(a.formula.power(before, shift), "shrunk");
+    for (Value total : totals)
+      a.store(v.mul(a.load(total, row), shrunk), total, row);
+    each([&](ArrayRef<Value> at) {
+      Value weight =
+          k.named(a.formula.power(a.load(scores, at), shift), "weight");
+      Value total = totals.front();
+      a.store(v.add(a.load(total, row), weight), total, row);
+      if (use)
+        use(at, row, weight);
+      else
+        a.store(weight, scores, at);
+    });
+    if (sums)
+      a.store(shrunk, shrink, row);
   });
+  if (!sums)
+    return;
   unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
     unrolled(k, extentOf(sums, 2), "j", [&](Value j) {
       unrolled(k, extentOf(sums, 1), "e", [&](Value e) {
@@ -158,7 +216,7 @@ void AttentionUnit::storeRows(
     });
   });
   cuda::SyncWarpOp::create(b, k.loc);
-  int64_t perRow = width / lanes, chunks = rows * (kWarp / rowLanes) * perRow;
+  int64_t perRow = width / lanes, chunks = warpRows() * perRow;
   unrolled(k, llvm::divideCeil(chunks, kWarp), "i", [&](Value i) {
     Value chunk = math.add(math.mul(i, kWarp), lane());
     Value row = k.named(math.add(warpRow, math.div(chunk, perRow)), "row");
@@ -184,6 +242,10 @@ public:
       : AttentionUnit(codegen, kRowLanes, rows, 1,
                       kVectorBytes / bytesPerElement(codegen.sumType)) {}
 
+  void placeWeights(int64_t rows, int64_t keys) override {
+    weights = makeTile(rows, keys, "weights");
+  }
+
   void multiply(Value scores, const Rows &own, Value tile,
                 Value stage) override {
     Value zero = math.constant(0);
@@ -207,7 +269,7 @@ public:
   }
 
   void accumulate(Value sums, Value scores, Value tile, Value stage,
-                  int64_t firstColumn) override {
+                  Value firstColumn) override {
     Value zero = math.constant(0);
     cuda::SyncWarpOp::create(b, k.loc);
     eachScore(scores, [&](ArrayRef<Value> at, Value row, Value column) {
@@ -242,6 +304,9 @@ private:
     return llvm::map_to_vector(
         llvm::seq(rows), [&](int64_t row) { return body(math.constant(row)); });
   }
+
+  /// Probabilities in shared memory, [row][key].
+  Value weights;
 };
 
 //===----------------------------------------------------------------------===//
@@ -269,12 +334,23 @@ public:
 
   void multiply(Value scores, const Rows &own, Value tile,
                 Value stage) override {
-    int64_t steps = own.columns / mma.depth();
-    Value words = mma.rightFragments(extentOf(scores, 2), "key_words");
+    int64_t steps = own.columns / mma.depth(), count = 8 * scoreBlocks(scores),
+            piece = count <= fragmentRows  ? count
+                    : count % fragmentRows ? 16
+                                           : fragmentRows;
+    Value zero = math.constant(0);
+    Value words = mma.rightFragments(piece / 8, "right_words");
     auto add = [&](Value slot, Value step) {
-      mma.loadRight(words, {tile, true, {stage}, math.constant(0)},
-                    math.mul(step, mma.depth()));
-      mma.multiply(scores, slotOf(k, own.words, slot), words);
+      Value left = slotOf(k, own.words, {slot, zero});
+      unrolled(k, count / piece, "piece", [&](Value number) {
+        mma.loadRight(words, {tile, true, {stage}, math.mul(number, piece)},
+                      math.mul(step, mma.depth()));
+        unrolled(k, piece / 8, "j", [&](Value j) {
+          Value block = math.add(math.mul(number, piece / 8), j);
+          mma.multiplyBlock(slotOf(k, scores, {zero, block}), left,
+                            slotOf(k, words, j));
+        });
+      });
     };
     if (own.inRegisters)
       return unrolled(k, steps, "step", [&](Value step) { add(step, step); });
@@ -287,7 +363,7 @@ public:
   }
 
   void accumulate(Value sums, Value scores, Value tile, Value stage,
-                  int64_t firstColumn) override {
+                  Value firstColumn) override {
     int64_t blocks = extentOf(sums, 2);
     SmallVector<Value> left;
     for (int64_t i = 0; i < weightPieces; ++i)
@@ -320,11 +396,24 @@ private:
 } // namespace
 
 std::unique_ptr<AttentionUnit> AttentionUnit::create(AttentionCodegen &codegen,
-                                                     int64_t warpRows,
-                                                     const MatrixUnit *unit,
+                                                     bool isMatrixUnit,
+                                                     int64_t rows,
                                                      int64_t weightPieces) {
-  if (unit)
-    return std::make_unique<MmaUnit>(codegen, *unit, weightPieces);
-  return std::make_unique<FmaUnit>(codegen,
-                                   warpRows * FmaUnit::kRowLanes / kWarp);
+  const AttentionProblem &problem = codegen.problem;
+  Type element = getElementTypeOrSelf(problem.query);
+  int64_t warps = codegen.kernel.schedule.threads / kWarp;
+  std::unique_ptr<AttentionUnit> unit;
+  if (isMatrixUnit) {
+    // Without an additive mask the scale is folded into the exponent.
+    codegen.formula.useFastPowers(
+        /*scaled=*/problem.scale <= 0 || problem.addsMask());
+    unit = std::make_unique<MmaUnit>(
+        codegen, *mmaUnit(element, problem.compute, codegen.kernel.target),
+        weightPieces);
+  } else {
+    unit = std::make_unique<FmaUnit>(codegen,
+                                     rows / warps * FmaUnit::kRowLanes / kWarp);
+  }
+  unit->tileType = isMatrixUnit ? element : codegen.sumType;
+  return unit;
 }

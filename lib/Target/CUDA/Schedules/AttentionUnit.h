@@ -30,20 +30,24 @@ public:
   /// Row r of a lane is kWarp / rowLanes * r rows after its first.
   AttentionUnit(AttentionCodegen &codegen, int64_t rowLanes, int64_t rows,
                 int64_t scoreWidth, int64_t sumWidth)
-      : a(codegen), k(a.kernel), b(a.b), math(a.math), v(a.values),
-        rowLanes(rowLanes), rows(rows), scoreWidth(scoreWidth),
-        sumWidth(sumWidth) {}
+      : rowLanes(rowLanes), rows(rows), scoreWidth(scoreWidth),
+        sumWidth(sumWidth), a(codegen), k(a.kernel), b(a.b), math(a.math),
+        v(a.values) {}
   virtual ~AttentionUnit() = default;
-  /// Creates a unit for warps of `warpRows` rows: the tensor cores `unit`,
-  /// which split probabilities into `weightPieces` 16-bit values, else FMA with
-  /// probabilities in the shared memory `weights` [row][key].
+  /// Creates a unit for blocks of `rows` rows: tensor cores, which split
+  /// probabilities into `weightPieces` 16-bit values, or FMA.
   static std::unique_ptr<AttentionUnit> create(AttentionCodegen &codegen,
-                                               int64_t warpRows,
-                                               const MatrixUnit *unit,
-                                               int64_t weightPieces);
+                                               bool isMatrixUnit, int64_t rows,
+                                               int64_t weightPieces = 1);
 
   /// Computes the lane's indices; must be called first.
   virtual void place();
+  /// Returns the next tile in shared memory, of leading extents and rows
+  /// `shape`, padded against bank conflicts.
+  mlir::Value makeTile(llvm::ArrayRef<int64_t> shape, int64_t columns,
+                       const llvm::Twine &name);
+  /// Allocates shared memory for probabilities of a block (FMA).
+  virtual void placeWeights(int64_t rows, int64_t keys) {}
 
   /// Own rows of a block in shared memory, [row][column], and their fragments
   /// in registers (tensor cores): of all columns, or of the current step.
@@ -60,7 +64,7 @@ public:
   /// sums += scores * columns of `tile` from `firstColumn` on.
   virtual void accumulate(mlir::Value sums, mlir::Value scores,
                           mlir::Value tile, mlir::Value stage,
-                          int64_t firstColumn = 0) = 0;
+                          mlir::Value firstColumn) = 0;
 
   /// Arrays of scores, of accumulators [column / piece] + as above, and of one
   /// element per row.
@@ -74,18 +78,31 @@ public:
   /// array with blocks of `width`.
   mlir::Value rowOf(mlir::Value row);
   mlir::Value columnOf(mlir::Value j, mlir::Value e, int64_t width);
+  int64_t scoreBlocks(mlir::Value scores) const;
   void eachRow(llvm::function_ref<void(mlir::Value row)> body);
   void eachScore(mlir::Value scores,
                  llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
                                          mlir::Value row, mlir::Value column)>
                      body);
+  /// Scales and masks scores and, if `cuts` (null: never), applies `bounded`.
+  /// `placeOf` returns query row and key position of a row and column.
+  using Score = llvm::function_ref<mlir::Value(
+      mlir::Value score, mlir::Value row, mlir::Value position)>;
+  void mask(mlir::Value scores, mlir::Value cuts, Score bounded,
+            llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
+                mlir::Value row, mlir::Value column)>
+                placeOf);
   /// Combines a row's value over its lanes: the maximum, or the sum.
   mlir::Value reduced(mlir::Value value, bool isMaximum);
 
-  /// Online softmax step: converts scores to weights and adds them to `total`,
-  /// after rescaling `total` and `sums` to the new maximum.
-  void softmax(mlir::Value scores, mlir::Value largest, mlir::Value total,
-               mlir::Value sums);
+  /// Online softmax step: converts scores to weights, or passes these to `use`,
+  /// and adds them to the first of `totals`, after rescaling these statistics
+  /// and `sums` (null: none) to the new maximum.
+  void softmax(mlir::Value scores, mlir::Value largest,
+               llvm::ArrayRef<mlir::Value> totals, mlir::Value sums,
+               llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
+                                       mlir::Value row, mlir::Value weight)>
+                   use = nullptr);
 
   /// Stages accumulators through shared memory `tile` and calls `store` with
   /// `lanes` columns each of whole rows in bounds: rows before `length` and
@@ -100,10 +117,17 @@ public:
   /// Whether the lane is the first of its rows.
   mlir::Value isFirstLane() { return math.less(scorePair, scoreWidth); }
 
+  int64_t warpRows() const { return rows * (kWarp / rowLanes); }
+
+  const int64_t rowLanes, rows, scoreWidth, sumWidth;
+  /// Tensor cores: tile rows whose fragments are loaded at once.
+  int64_t fragmentRows = 64;
   /// First row of the warp.
   mlir::Value warpRow;
-  /// FMA: probabilities in shared memory, [row][key].
-  mlir::Value weights;
+  /// Dynamic shared memory, byte offset of the next tile, and type of tiles.
+  mlir::Value shared;
+  int64_t sharedOffset = 0;
+  mlir::Type tileType;
 
 protected:
   mlir::Value lane() {
@@ -115,7 +139,6 @@ protected:
   mlir::OpBuilder &b;
   IndexMath &math;
   MathExpansion &v;
-  int64_t rowLanes, rows, scoreWidth, sumWidth;
   /// First row of the lane, and first column in blocks of scores and sums.
   mlir::Value group, scorePair, sumPair;
 };

@@ -217,14 +217,14 @@ TEST(CudaAttentionGradient, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "f32"};
   // Nothing reads what is not published.
   // Two tiles of rows in each of two heads that share a key are four counts.
-  expectCudaTextInOrder(plain.text(), cudaTarget("sm_80"),
-                        {"mpc::atomicAdd(counters, 1)", "statistics[",
-                         "mpc::fence();", "mpc::barrier();",
-                         "mpc::atomicAdd(counters + ", "} else {",
-                         "while (true)", "mpc::atomicAdd(counters + ",
-                         "published < 4", "mpc::pause();", "mpc::fence();",
-                         "mpc::atomicAdd(counters + 1, 1)", "mpc::barrier();",
-                         "mpc::fence();", "counters[i] = 0;", "= statistics["});
+  expectCudaTextInOrder(
+      plain.text(), cudaTarget("sm_80"),
+      {"mpc::atomicAdd(counters, 1)", "statistics[", "mpc::fence();",
+       "mpc::barrier();", "mpc::atomicAdd(counters + ", "} else {",
+       "while (true)", "mpc::atomicAdd(counters + ", "published < 4",
+       "mpc::pause();", "mpc::fence();", "mpc::atomicAdd(counters + 1, 1)",
+       "mpc::barrier();", "mpc::fence();", "counters[i] = 0;",
+       "mpc::copyAsync<4>(row_statistics"});
 }
 
 // This kernel does not support two results in one element.
