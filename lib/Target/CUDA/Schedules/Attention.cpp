@@ -20,7 +20,6 @@
 #include "KernelPlan.h"
 #include "LastArrivingBlock.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -224,7 +223,6 @@ private:
   /// Computes the block's indices.
   void placeBlock();
   void loadQuery(Value firstDepth);
-  void waitForCopies();
   void loadRows(Value tensor, Value firstRow, Value firstColumn, Value memory,
                 Value stage);
   /// scores = query * key tile.
@@ -305,7 +303,7 @@ LogicalResult AttentionForward::emit() {
   if (isWhole()) {
     loadQuery(zero);
     // The first tiles' barrier covers a query that stays in shared memory.
-    if (s.queryInRegisters || s.stages == 1)
+    if (s.asyncQuery && (s.queryInRegisters || s.stages == 1))
       waitForCopies();
     if (s.queryInRegisters)
       kernel.barrier();
@@ -354,13 +352,6 @@ void AttentionForward::loadQuery(Value firstDepth) {
   loadTile(rows, s.asyncQuery);
 }
 
-void AttentionForward::waitForCopies() {
-  if (!s.asyncQuery && s.stages == 1)
-    return;
-  cuda::CommitCopiesOp::create(b, kernel.loc);
-  cuda::WaitCopiesOp::create(b, kernel.loc, 0);
-}
-
 void AttentionForward::loadRows(Value tensor, Value firstRow, Value firstColumn,
                                 Value memory, Value stage) {
   int64_t columns = memory == keyTile ? s.depth : s.columns;
@@ -384,7 +375,8 @@ void AttentionForward::emitScores(Value firstKey, Value stage) {
               kernel.named(first, "first_depth");
               loadQuery(first);
               loadRows(problem.key, firstKey, first, keyTile, stage);
-              waitForCopies();
+              if (s.asyncQuery || s.stages == 2)
+                waitForCopies();
               kernel.barrier();
               unit->multiply(scores, query, keyTile, stage);
               kernel.barrier();

@@ -426,10 +426,8 @@ void AttentionBackward::loadOwn() {
     loadOperand(operand, /*isOwn=*/true, ownFirst(), zero, zero);
   // The barrier of the first tile covers rows that stay in shared memory.
   if (keepsOwn || inOneTile) {
-    if (s.stages == 2) {
-      cuda::CommitCopiesOp::create(b, kernel.loc);
-      cuda::WaitCopiesOp::create(b, kernel.loc, 0);
-    }
+    if (s.stages == 2)
+      waitForCopies();
     kernel.barrier();
   }
   for (Operand &operand : own)

@@ -227,6 +227,11 @@ void AttentionCodegen::loadTile(const Tile &tile, bool isAsync) {
   });
 }
 
+void AttentionCodegen::waitForCopies() {
+  cuda::CommitCopiesOp::create(b, kernel.loc);
+  cuda::WaitCopiesOp::create(b, kernel.loc, 0);
+}
+
 void AttentionCodegen::pipeline(Value begin, Value end, int64_t rows,
                                 bool isAsync, StringRef name,
                                 llvm::function_ref<void(Value, Value)> fetch,

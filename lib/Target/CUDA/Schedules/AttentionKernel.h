@@ -98,6 +98,7 @@ public:
   void loadTile(const Tile &tile, bool isAsync);
   /// Returns the bytes per cp.async of an operand; 0 if unsupported.
   static int64_t asyncBytes(mlir::Value tensor);
+  void waitForCopies();
   /// Loops over tiles of `rows` rows in [begin, end): `fetch` loads the tile
   /// from a first row on into a stage, `body` uses it. Double-buffered if
   /// `isAsync`.

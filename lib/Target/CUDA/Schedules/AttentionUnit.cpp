@@ -61,23 +61,31 @@ int64_t AttentionUnit::scoreBlocks(Value scores) const {
   return extentOf(scores, 2);
 }
 
-void AttentionUnit::eachScore(
-    Value scores,
-    llvm::function_ref<void(ArrayRef<Value>, Value, Value)> body) {
-  unrolled(k, extentOf(scores, 2), "j", [&](Value j) {
-    unrolled(k, rows * scoreWidth, "e", [&](Value e) {
-      body({math.constant(0), j, e}, math.div(e, scoreWidth),
-           columnOf(j, e, scoreWidth));
+void AttentionUnit::eachElement(
+    Value array, llvm::function_ref<void(ArrayRef<Value>)> body) {
+  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
+  static constexpr StringRef kNames[] = {"i", "j", "e"};
+  SmallVector<Value> at;
+  auto visit = [&](auto &&self) -> void {
+    size_t level = at.size();
+    if (level == shape.size())
+      return body(at);
+    unrolled(k, shape[level], kNames[std::min<size_t>(level, 2)], [&](Value i) {
+      at.push_back(i);
+      self(self);
+      at.pop_back();
     });
-  });
+  };
+  visit(visit);
 }
 
 void AttentionUnit::mask(
     Value scores, Value cuts, Score bounded,
     llvm::function_ref<std::pair<Value, Value>(Value, Value)> placeOf) {
   auto change = [&](Score body) {
-    eachScore(scores, [&](ArrayRef<Value> at, Value slot, Value column) {
-      auto [row, position] = placeOf(rowOf(slot), column);
+    eachElement(scores, [&](ArrayRef<Value> at) {
+      auto [row, position] = placeOf(rowOf(math.div(at[2], scoreWidth)),
+                                     columnOf(at[1], at[2], scoreWidth));
       k.named(row, "row");
       k.named(position, "position");
       a.store(body(a.load(scores, at), row, position), scores, at);
@@ -125,20 +133,9 @@ Value AttentionUnit::makeStatistics(double value, StringRef name) {
 }
 
 void AttentionUnit::fill(Value array, double value) {
-  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
-  static constexpr StringRef kNames[] = {"i", "j", "e"};
-  SmallVector<Value> at;
-  auto visit = [&](auto &&self) -> void {
-    size_t level = at.size();
-    if (level == shape.size())
-      return a.store(a.constant(value), array, at);
-    unrolled(k, shape[level], kNames[std::min<size_t>(level, 2)], [&](Value i) {
-      at.push_back(i);
-      self(self);
-      at.pop_back();
-    });
-  };
-  visit(visit);
+  eachElement(array, [&](ArrayRef<Value> at) {
+    a.store(a.constant(value), array, at);
+  });
 }
 
 void AttentionUnit::softmax(
@@ -179,17 +176,11 @@ void AttentionUnit::softmax(
     if (sums)
       a.store(shrunk, shrink, row);
   });
-  if (!sums)
-    return;
-  unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
-    unrolled(k, extentOf(sums, 2), "j", [&](Value j) {
-      unrolled(k, extentOf(sums, 1), "e", [&](Value e) {
-        SmallVector<Value> at = {piece, zero, j, e};
-        Value factor = a.load(shrink, math.div(e, sumWidth));
-        a.store(v.mul(a.load(sums, at), factor), sums, at);
-      });
+  if (sums)
+    eachElement(sums, [&](ArrayRef<Value> at) {
+      Value factor = a.load(shrink, math.div(at.back(), sumWidth));
+      a.store(v.mul(a.load(sums, at), factor), sums, at);
     });
-  });
 }
 
 void AttentionUnit::storeRows(
@@ -272,8 +263,9 @@ public:
                   Value firstColumn) override {
     Value zero = math.constant(0);
     cuda::SyncWarpOp::create(b, k.loc);
-    eachScore(scores, [&](ArrayRef<Value> at, Value row, Value column) {
-      a.store(a.load(scores, at), weights, {rowOf(row), column});
+    eachElement(scores, [&](ArrayRef<Value> at) {
+      a.store(a.load(scores, at), weights,
+              {rowOf(at[2]), columnOf(at[1], zero, 1)});
     });
     cuda::SyncWarpOp::create(b, k.loc);
     math.loop(zero, math.constant(extentOf(tile, 2)), 1, [&](Value t) {

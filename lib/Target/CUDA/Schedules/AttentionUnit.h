@@ -80,10 +80,9 @@ public:
   mlir::Value columnOf(mlir::Value j, mlir::Value e, int64_t width);
   int64_t scoreBlocks(mlir::Value scores) const;
   void eachRow(llvm::function_ref<void(mlir::Value row)> body);
-  void eachScore(mlir::Value scores,
-                 llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
-                                         mlir::Value row, mlir::Value column)>
-                     body);
+  void
+  eachElement(mlir::Value array,
+              llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)> body);
   /// Scales and masks scores and, if `cuts` (null: never), applies `bounded`.
   /// `placeOf` returns query row and key position of a row and column.
   using Score = llvm::function_ref<mlir::Value(
