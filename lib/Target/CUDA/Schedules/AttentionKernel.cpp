@@ -43,7 +43,11 @@ Type cuda::attentionSumType(Value query) {
 }
 
 AttentionOp cuda::attentionOf(func::FuncOp kernel) {
-  return ContractionEpilogue::onlyOf<AttentionOp>(kernel);
+  auto ops = kernel.getOps<AttentionOp>();
+  if (!llvm::hasSingleElement(ops) ||
+      !ContractionEpilogue(kernel, *ops.begin()).fits())
+    return {};
+  return *ops.begin();
 }
 
 AttentionCodegen::AttentionCodegen(GpuKernel &kernel,
