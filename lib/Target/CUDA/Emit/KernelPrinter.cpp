@@ -166,7 +166,8 @@ static Expression floatLiteral(APFloat value) {
                                        : Precedence::Primary);
 }
 
-static Expression integerLiteral(APInt value, unsigned width, bool isBool) {
+static Expression integerLiteral(const APInt &value, unsigned width,
+                                 bool isBool) {
   if (isBool)
     return Expression(value.isZero() ? "false" : "true");
   std::string suffix = width == 64 ? "ll" : "";
