@@ -27,7 +27,6 @@ public:
       : math(kernel.builder, kernel.loc), lines(lines), zero(zero) {}
 
   SmallVector<Value> read(Value word) {
-    OpBuilder &b = math.getBuilder();
     DequantizeOp narrow = lines.narrow;
     Type stored = getElementTypeOrSelf(narrow.getValues().getType());
     SmallVector<Value> numbers;
