@@ -157,23 +157,27 @@ FailureOr<Value> DepthwisePoolingEmitter::addPixel(Value number, Value inside,
 }
 
 FailureOr<Value> DepthwisePoolingEmitter::sumPixels() {
-  FailureOr<Carried> sums = carryLoop(
-      emitter, index.constant(0), index.constant(shares.steps), 1, zero(),
-      [&](Value step, ValueRange carried) -> FailureOr<Carried> {
-        Value line = index.add(index.mul(chunk, shares.steps), step);
-        Value number =
-            kernel.named(index.add(index.mul(line, shares.rows), row), "pixel");
-        Value inside = exists;
-        if (shares.chunks * shares.steps * shares.rows != shares.pixels) {
-          Value isPixel = index.less(number, shares.pixels);
-          inside = inside ? math.bitAnd(inside, isPixel) : isPixel;
-        }
-        FailureOr<Value> sum = addPixel(number, inside, carried.front());
-        if (failed(sum))
-          return failure();
-        return Carried{*sum};
-      });
-  return failed(sums) ? FailureOr<Value>() : sums->front();
+  LogicalResult result = success();
+  Value total =
+      index
+          .carry(index.constant(0), index.constant(shares.steps), 1, zero(),
+                 [&](Value step, ValueRange carried) {
+                   Value line = index.add(index.mul(chunk, shares.steps), step);
+                   Value number = kernel.named(
+                       index.add(index.mul(line, shares.rows), row), "pixel");
+                   Value inside = exists;
+                   if (shares.chunks * shares.steps * shares.rows !=
+                       shares.pixels) {
+                     Value isPixel = index.less(number, shares.pixels);
+                     inside = inside ? math.bitAnd(inside, isPixel) : isPixel;
+                   }
+                   FailureOr<Value> sum =
+                       addPixel(number, inside, carried.front());
+                   result = failed(sum) ? failure() : result;
+                   return failed(sum) ? Carried(carried) : Carried{*sum};
+                 })
+          .front();
+  return failed(result) ? FailureOr<Value>() : total;
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,15 +188,15 @@ FailureOr<Value> DepthwisePoolingEmitter::sumPixels() {
 /// 0 is at `begin`.
 Value DepthwisePoolingEmitter::addLines(Value array, Value begin, Value first,
                                         int64_t count, int64_t step) {
-  return carryLoop(emitter, first, index.constant(count), step, zero(),
-                   [&](Value line, ValueRange carried) -> FailureOr<Carried> {
-                     Value at =
-                         index.add(begin, index.mul(line, shares.width()));
-                     Value next = emitter.load(
-                         array, kernel.builder.getF32Type(), at, shares.lanes);
-                     return Carried{math.add(carried.front(), next)};
-                   })
-      ->front();
+  return index
+      .carry(first, index.constant(count), step, zero(),
+             [&](Value line, ValueRange carried) {
+               Value at = index.add(begin, index.mul(line, shares.width()));
+               Value next = emitter.load(array, kernel.builder.getF32Type(), at,
+                                         shares.lanes);
+               return Carried{math.add(carried.front(), next)};
+             })
+      .front();
 }
 
 /// Stores `sum` at the thread's position of the block's partial sums.
