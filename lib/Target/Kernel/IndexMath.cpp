@@ -179,6 +179,12 @@ void IndexMath::branch(Value condition, llvm::function_ref<void()> yes,
 Carried IndexMath::choose(Value condition, TypeRange types,
                           llvm::function_ref<Carried()> yes,
                           llvm::function_ref<Carried()> no) const {
+  if (!condition)
+    return yes();
+  if (types.empty()) {
+    branch(condition, [&] { yes(); });
+    return {};
+  }
   auto op = scf::IfOp::create(b, loc, types, condition, /*addThenBlock=*/true,
                               /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);

@@ -131,7 +131,8 @@ struct IndexMath {
   /// if (condition) yes(); else no();
   void branch(mlir::Value condition, llvm::function_ref<void()> yes,
               llvm::function_ref<void()> no = {}) const;
-  /// The values that yes() or no() returns, of `types`.
+  /// The values that yes() or no() returns, of `types`; yes() without a
+  /// condition.
   Carried choose(mlir::Value condition, mlir::TypeRange types,
                  llvm::function_ref<Carried()> yes,
                  llvm::function_ref<Carried()> no) const;

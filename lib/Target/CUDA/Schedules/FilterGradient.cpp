@@ -219,16 +219,8 @@ Carried DirectFilterGradientEmitter::addAt(Value image, ArrayRef<Value> at,
     }
     return next;
   };
-  if (!inside)
-    return add();
-  auto branch = scf::IfOp::create(builder, loc, sums.getTypes(), inside,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, add());
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, sums);
-  return Carried(branch.getResults());
+  return index.choose(inside, sums.getTypes(), add,
+                      [&] { return Carried(sums); });
 }
 
 void DirectFilterGradientEmitter::store(ValueRange sums) {

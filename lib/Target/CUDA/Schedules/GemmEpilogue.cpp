@@ -374,7 +374,12 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
   Value first = math.add(math.mul(kernel.block(), threads), kernel.thread());
   ElementEmitter emitter(b, anchor->getLoc(), cudaElementTarget());
   kernel.bindInputs(emitter);
+  Block *outside = b.getInsertionBlock();
   auto copy = [&](Value item) -> LogicalResult {
+    Block *block = b.getInsertionBlock();
+    if (block != outside)
+      block->getParentOp()->setAttr(kUnrollAttr,
+                                    b.getI64IntegerAttr(kInFlight));
     kernel.named(item, "itemOfRest");
     SmallVector<Value> places = math.delinearize(item, extents);
     SmallVector<Value> at(from.size());
@@ -403,13 +408,8 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
     }
     return success();
   };
-  Block *outside = b.getInsertionBlock();
   LogicalResult done = success();
   math.carry(first, math.constant(items), all, {}, [&](Value item, ValueRange) {
-    Block *block = b.getInsertionBlock();
-    if (block != outside)
-      block->getParentOp()->setAttr(kUnrollAttr,
-                                    b.getI64IntegerAttr(kInFlight));
     done = copy(item);
     return Carried{};
   });

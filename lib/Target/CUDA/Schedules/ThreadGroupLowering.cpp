@@ -230,31 +230,6 @@ SmallVector<Value> ThreadGroupLowering::setPosition(ItemLoopOp walk,
   return index.delinearize(position, walk.getTo());
 }
 
-FailureOr<Carried>
-ThreadGroupLowering::guarded(Value condition, ValueRange otherwise,
-                             llvm::function_ref<FailureOr<Carried>()> body) {
-  if (!condition)
-    return body();
-  if (otherwise.empty()) {
-    FailureOr<Carried> values = failure();
-    kernel.within(condition, [&] { values = body(); });
-    return values;
-  }
-  OpBuilder &builder = kernel.builder;
-  auto branch =
-      scf::IfOp::create(builder, kernel.loc, otherwise.getTypes(), condition,
-                        /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  FailureOr<Carried> values = body();
-  if (failed(values))
-    return values;
-  scf::YieldOp::create(builder, kernel.loc, *values);
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, kernel.loc, otherwise);
-  return Carried(branch.getResults());
-}
-
 LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
   int64_t by = team.getColumns() ? 1 : team.getVector();
   bool fits = int64_t(walk.getBy()) == by && walk.getTo().back() % by == 0 &&
@@ -280,14 +255,15 @@ LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
     for (auto [argument, value] :
          llvm::zip_equal(body.getArguments(), arguments))
       argument.replaceAllUsesWith(value);
-    FailureOr<Carried> next =
-        guarded(inside, carried, [&]() -> FailureOr<Carried> {
-          if (failed(moveItem(body)))
-            return failure();
-          return Carried(body.getTerminator()->getOperands());
-        });
-    result = failed(next) ? failure() : result;
-    return failed(next) ? Carried(carried) : *next;
+    Carried before(carried);
+    return index.choose(
+        inside, carried.getTypes(),
+        [&] {
+          result = moveItem(body);
+          return failed(result) ? before
+                                : Carried(body.getTerminator()->getOperands());
+        },
+        [&] { return before; });
   };
   Value begin = emitter.index(0), end = emitter.index(team.getSteps());
   Carried values = addsUp(walk)
@@ -614,9 +590,13 @@ LogicalResult ThreadGroupLowering::finishJoins(ArrayRef<ItemReduceOp> joins,
           Value line = index.add(index.mul(iteration, members), member);
           Value exists =
               steps * members == splits ? Value() : index.less(line, splits);
-          return *guarded(exists, carried, [&]() -> FailureOr<Carried> {
-            return applyReduction(kernel.builder, join, carried, load(line));
-          });
+          return index.choose(
+              exists, carried.getTypes(),
+              [&] {
+                return applyReduction(kernel.builder, join, carried,
+                                      load(line));
+              },
+              [&] { return Carried(carried); });
         });
     join->replaceAllUsesWith(reduceGroup(join, joined));
     join.erase();
