@@ -10,9 +10,6 @@
 
 #include "InputRegionReader.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
@@ -98,42 +95,30 @@ void DepthwiseEmitter::emitItem(Value item) {
 void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
                                   Value base, Value channel, int64_t count) {
   auto type = VectorType::get({count}, sumType);
-  Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
-  SmallVector<Value> sums(width, zero);
+  Carried sums(width, values.constant(type, 0));
   base = math.add(base, channel);
-  auto windowRow = [&](Value kd, Value kh, SmallVectorImpl<Value> &values) {
+  auto windowRow = [&](Value number, ValueRange before) {
+    Carried next(before);
+    Value kd = math.div(number, g.window[1]),
+          kh = math.rem(number, g.window[1]);
     Value start = math.add(base, math.mul(kd, reader->planeStride));
     start = math.add(start, math.mul(kh, g.dilation[1] * reader->rowStride));
-    Value position = math.add(math.mul(kd, g.window[1]), kh);
     for (int64_t kw = 0; kw < g.window[2]; ++kw) {
-      Value at =
-          math.add(math.mul(position, g.window[2] * g.channels), channel);
-      Value weights = vector::LoadOp::create(b, loc, type, filter,
-                                             math.add(at, kw * g.channels));
+      Value at = math.add(math.mul(number, g.window[2] * g.channels), channel);
+      Value weights = math.load(filter, math.add(at, kw * g.channels), type);
       for (int64_t j = 0; j < width; ++j) {
         int64_t offset =
             (j * g.stride[2] + kw * g.dilation[2]) * reader->pixelStride;
-        Value input = vector::LoadOp::create(b, loc, type, reader->memory,
-                                             math.add(start, offset));
-        values[j] = math::FmaOp::create(b, loc, input, weights, values[j]);
+        Value input = math.load(reader->memory, math.add(start, offset), type);
+        next[j] = values.fma(input, weights, next[j]);
       }
     }
+    return next;
   };
-  auto rows = scf::ForOp::create(b, loc, math.constant(0),
-                                 math.constant(g.window[0] * g.window[1]),
-                                 math.constant(1), sums);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(rows.getBody());
-    SmallVector<Value> values(rows.getRegionIterArgs());
-    Value number = rows.getInductionVar();
-    windowRow(math.div(number, g.window[1]), math.rem(number, g.window[1]),
-              values);
-    scf::YieldOp::create(b, loc, values);
-  }
+  sums = math.loop(math.constant(0), math.constant(g.window[0] * g.window[1]),
+                   1, sums, windowRow);
   for (int64_t j = 0; j < width; ++j)
-    vector::StoreOp::create(b, loc, rows.getResult(j), tile,
-                            math.constant(j * count));
+    math.store(sums[j], tile, math.constant(j * count));
   auto indices = [&](Value pixel) {
     return g.indices(image, {plane, row, math.add(column, pixel)}, Value());
   };

@@ -6,12 +6,11 @@
 
 #include "Int8SliceGemmEmitter.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cpu;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
 
 /// Number of int8 slices of the second integer. The first has 3, which
 /// represent all 16-bit operands down to 2^-14 (bf16) or 2^-11 (f16) of the
@@ -53,8 +52,8 @@ Int8SliceGemmEmitter::Int8SliceGemmEmitter(const ContractionKernel &kernel)
       span(longestPart(shape.depth, length)), segments(shape.depth / length),
       loaded(narrow.getDepth() * (narrow.getNibbles() ? 2 : 1)),
       digits{3, fineDigits(narrow)}, finer(digits[1] == 3 ? 0x1p22f : 0x1p15f),
-      mostListed(length / kWords / kWordsPerListed),
-      words(VectorType::get({lanes}, b.getI32Type())),
+      mostListed(length / kWords / kWordsPerListed), i32(b.getI32Type()),
+      words(VectorType::get({lanes}, i32)),
       numbers(VectorType::get({lanes}, b.getF32Type())),
       split(shape.m, blocks.getRows()),
       blocksPerItem(perItem(blocks.getBlocksPerItem(), split.blocks)),
@@ -64,15 +63,16 @@ void Int8SliceGemmEmitter::prepare() {
   items = rowGroups * panelGroups;
   cyclesPerItem = cyclesOf(2.0 * shape.m * panels * columns * shape.depth);
   int64_t rows = split.largest();
+  auto wordArea = [&](int64_t count) { return area(rows * count, i32); };
   rowNumbers = area(rows * shape.depth, sumType);
   for (int i : integers()) {
-    rowDigits[i] = area(rows * shape.depth, b.getI32Type());
-    offsets[i] = area(rows * segments * kWords, b.getI32Type());
+    rowDigits[i] = wordArea(shape.depth);
+    offsets[i] = wordArea(segments * kWords);
   }
   steps = area(rows * segments, sumType);
-  states = area(rows * segments, b.getI32Type());
-  listPlaces = area(rows * shape.depth / kWords, b.getI32Type());
-  listWords = area(rows * shape.depth / kWords, b.getI32Type());
+  states = wordArea(segments);
+  listPlaces = wordArea(shape.depth / kWords);
+  listWords = wordArea(shape.depth / kWords);
   panel.memory = inPlace(contraction.stored(), contraction.panelType());
   prepareSums(rows * columns, 1);
   if (split.blocks == 1)
@@ -99,7 +99,7 @@ void Int8SliceGemmEmitter::storePanel(Value block, Value number, int64_t used) {
   int64_t vectors = llvm::divideCeil(used, lanes);
   panel.number = number;
   blockRows.with([&](int64_t rows) {
-    Values totals(rows * vectors, this->number(0));
+    Carried totals(rows * vectors, values.constant(numbers, 0));
     totals = carry(segments, 1, totals, [&](Value segment, ValueRange before) {
       return multiplySegment(segment, rows, vectors, before);
     });
@@ -118,76 +118,61 @@ void Int8SliceGemmEmitter::storePanel(Value block, Value number, int64_t used) {
 // Segments
 //===----------------------------------------------------------------------===//
 
-Int8SliceGemmEmitter::Values
-Int8SliceGemmEmitter::multiplySegment(Value segment, int64_t rows,
-                                      int64_t vectors, ValueRange totals) {
+Carried Int8SliceGemmEmitter::multiplySegment(Value segment, int64_t rows,
+                                              int64_t vectors,
+                                              ValueRange totals) {
   Value group = narrowGroupOf(math.mul(segment, length));
-  Values zeros;
+  SmallVector<Value> zeros;
   if (narrow.getZero())
-    zeros = loadOfGroup(narrow.getZero(), group, vectors, b.getI32Type());
-  Value worst;
-  Values ofRows;
-  for (int64_t r = 0; r < rows; ++r) {
-    Value state =
-        memref::LoadOp::create(b, loc, states, math.add(segment, r * segments));
-    worst = worst ? Value(arith::MaxUIOp::create(b, loc, worst, state)) : state;
-    ofRows.push_back(state);
-  }
-  auto isAtMost = [&](Value state, State most) -> Value {
-    return arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::ule, state,
-        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(most)));
+    zeros = loadOfGroup(narrow.getZero(), group, vectors, i32);
+  Carried ofRows;
+  for (int64_t r = 0; r < rows; ++r)
+    ofRows.push_back(math.load(states, math.add(segment, r * segments)));
+  Value worst = ofRows.front();
+  for (Value state : llvm::drop_begin(ofRows))
+    worst =
+        values.extremum(worst, state, /*isMaximum=*/true, /*isUnsigned=*/true);
+  auto isAtMost = [&](Value state, State most) {
+    return values.compare(CmpIPredicate::ule, state, most);
   };
-  auto branch = [&](Value condition, llvm::function_ref<Values()> then,
-                    llvm::function_ref<Values()> otherwise) {
-    auto made =
-        scf::IfOp::create(b, loc, SmallVector<Type>(rows * vectors, numbers),
-                          condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(made.thenBlock());
-    scf::YieldOp::create(b, loc, then());
-    b.setInsertionPointToStart(made.elseBlock());
-    scf::YieldOp::create(b, loc, otherwise());
-    return Values(made.getResults());
-  };
-  Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
+  SmallVector<Value> scales =
+      loadOfGroup(narrow.getScale(), group, vectors, sumType);
+  SmallVector<Type> types(rows * vectors, numbers);
   auto ofDigits = [&](bool listed) {
     return multiplyDigits(segment, rows, vectors, zeros, scales, totals,
                           listed);
   };
   auto ofNumbers = [&] {
-    Values sums =
+    Carried sums =
         multiplyNumbers(segment, rows, vectors, zeros, scales, totals);
     // A row's result must not depend on the rows in the same block.
     if (rows > 1)
       for (auto [i, sum] : llvm::enumerate(ofDigits(/*listed=*/false)))
-        sums[i] = arith::SelectOp::create(
-            b, loc, isAtMost(ofRows[i / vectors], Whole), sum, sums[i]);
+        sums[i] =
+            values.select(isAtMost(ofRows[i / vectors], Whole), sum, sums[i]);
     return sums;
   };
-  return branch(
-      isAtMost(worst, Listed), [&] { return ofDigits(/*listed=*/true); },
+  return math.choose(
+      isAtMost(worst, Listed), types, [&] { return ofDigits(/*listed=*/true); },
       [&] {
-        return branch(
-            isAtMost(worst, Whole), [&] { return ofDigits(/*listed=*/false); },
-            ofNumbers);
+        return math.choose(
+            isAtMost(worst, Whole), types,
+            [&] { return ofDigits(/*listed=*/false); }, ofNumbers);
       });
 }
 
-Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::multiplyDigits(
-    Value segment, int64_t rows, int64_t vectors, ValueRange zeros,
-    ValueRange scales, ValueRange totals, bool listed) {
-  Values sums;
+Carried Int8SliceGemmEmitter::multiplyDigits(Value segment, int64_t rows,
+                                             int64_t vectors, ValueRange zeros,
+                                             ValueRange scales,
+                                             ValueRange totals, bool listed) {
+  Carried sums;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < vectors; ++v)
       for (int i : integers())
         for (int64_t d = 0; d < digits[i]; ++d) {
           Value place = math.add(segment, r * segments);
-          Value sum = splat(memref::LoadOp::create(
-              b, loc, offsets[i], math.add(math.mul(place, kWords), d)));
-          if (!zeros.empty())
-            sum = arith::MulIOp::create(b, loc, sum, zeros[v]);
-          sums.push_back(sum);
+          Value sum = splatOf(offsets[i], math.add(math.mul(place, kWords), d));
+          sums.push_back(zeros.empty() ? sum : values.mul(sum, zeros[v]));
         }
 
   // More unrolling only increases compile time.
@@ -196,7 +181,7 @@ Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::multiplyDigits(
   sums = carryLoads(
       segment, kMostUnrolled / (rows * vectors), sums,
       [&](Value load, ValueRange before) {
-        Values next(before);
+        Carried next(before);
         for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t d = 0; d < all; ++d) {
@@ -206,8 +191,7 @@ Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::multiplyDigits(
               Value at = math.add(math.mul(load, loaded),
                                   r * shape.depth + int64_t(half) * kWords +
                                       (isFine ? d - digits[0] : d));
-              Value digit =
-                  splat(memref::LoadOp::create(b, loc, rowDigits[isFine], at));
+              Value digit = splatOf(rowDigits[isFine], at);
               for (int64_t v = 0; v < vectors; ++v) {
                 Value &sum = next[(r * vectors + v) * all + d];
                 sum = addDotBytes(sum, ofVectors[v], digit);
@@ -217,7 +201,7 @@ Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::multiplyDigits(
       });
 
   if (listed) {
-    Values ofLast;
+    Carried ofLast;
     for (int64_t i = 0; i < rows * vectors; ++i)
       ofLast.push_back(sums[i * all + lastOfAll]);
     addListed(segment, rows, vectors, ofLast);
@@ -227,20 +211,17 @@ Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::multiplyDigits(
 
   // Multiply integers by the weights' scale first, then by their own step: in
   // the other order large numbers would overflow before they are scaled down.
-  Values results, smallScales;
+  Carried results, smallScales;
   for (Value scale : scales)
-    smallScales.push_back(
-        arith::MulFOp::create(b, loc, scale, number(1 / kLargerSteps)));
+    smallScales.push_back(values.mul(scale, 1 / kLargerSteps));
   for (int64_t i = 0; i < rows * vectors; ++i) {
     ValueRange own = ValueRange(sums).slice(i * all, all);
     Value whole = numberOf(own.take_front(digits[0]));
     if (digits[1])
-      whole = math::FmaOp::create(b, loc, numberOf(own.drop_front(digits[0])),
-                                  number(1 / finer), whole);
-    Value step = splat(memref::LoadOp::create(
-        b, loc, steps, math.add(segment, i / vectors * segments)));
-    whole = arith::MulFOp::create(b, loc, whole, smallScales[i % vectors]);
-    results.push_back(math::FmaOp::create(b, loc, whole, step, totals[i]));
+      whole = values.fma(numberOf(own.drop_front(digits[0])), 1 / finer, whole);
+    Value step = splatOf(steps, math.add(segment, i / vectors * segments));
+    whole = values.mul(whole, smallScales[i % vectors]);
+    results.push_back(values.fma(whole, step, totals[i]));
   }
   return results;
 }
@@ -254,18 +235,17 @@ void Int8SliceGemmEmitter::addListed(Value segment, int64_t rows,
     for (int64_t i = 0; i < mostListed; ++i) {
       Value at = math.add(math.mul(segment, length / kWords),
                           r * shape.depth / kWords + i);
-      Value place = arith::IndexCastOp::create(
-          b, loc, b.getIndexType(),
-          memref::LoadOp::create(b, loc, listPlaces, at));
-      Value digits = splat(memref::LoadOp::create(b, loc, listWords, at));
+      Value place =
+          values.castIndex(math.load(listPlaces, at), b.getIndexType());
+      Value digits = splatOf(listWords, at);
       Value load = math.add(first, math.div(place, ofLoad));
       for (int64_t v = 0; v < vectors; ++v) {
         Value bytes = loadPacked(placeOf(load, v));
         if (narrow.getNibbles()) {
-          Value down = arith::IndexCastOp::create(
-              b, loc, b.getI32Type(), math.mul(math.rem(place, ofLoad), 4));
-          bytes = arith::ShRUIOp::create(b, loc, bytes, splat(down));
-          bytes = arith::AndIOp::create(b, loc, bytes, word(0x0f0f0f0f));
+          Value down =
+              values.castIndex(math.mul(math.rem(place, ofLoad), 4), i32);
+          bytes = values.shiftRight(bytes, values.splat(down, lanes));
+          bytes = values.bitAnd(bytes, 0x0f0f0f0f);
         }
         Value &sum = sums[r * vectors + v];
         sum = addDotBytes(sum, bytes, digits);
@@ -273,56 +253,53 @@ void Int8SliceGemmEmitter::addListed(Value segment, int64_t rows,
     }
 }
 
-Int8SliceGemmEmitter::Values
-Int8SliceGemmEmitter::multiplyNumbers(Value segment, int64_t rows,
-                                      int64_t vectors, ValueRange zeros,
-                                      ValueRange scales, ValueRange totals) {
-  Values sums(rows * vectors, number(0));
+Carried Int8SliceGemmEmitter::multiplyNumbers(Value segment, int64_t rows,
+                                              int64_t vectors, ValueRange zeros,
+                                              ValueRange scales,
+                                              ValueRange totals) {
+  Carried sums(rows * vectors, values.constant(numbers, 0));
   sums = carryLoads(segment, 1, sums, [&](Value load, ValueRange before) {
-    Values next(before);
+    Carried next(before);
     for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
       for (int64_t k = 0; k < kWords; ++k) {
-        Values weights;
+        Carried weights;
         for (int64_t v = 0; v < vectors; ++v) {
-          Value byte =
-              arith::ShRUIOp::create(b, loc, ofVectors[v], word(8 * k));
-          byte = arith::AndIOp::create(b, loc, byte, word(0xff));
-          Value zero = zeros.empty() ? word(narrow.getCommonZero()) : zeros[v];
-          byte = arith::SubIOp::create(b, loc, byte, zero);
-          Value weight = arith::SIToFPOp::create(b, loc, numbers, byte);
-          weights.push_back(arith::MulFOp::create(b, loc, weight, scales[v]));
+          Value byte = values.shiftRight(ofVectors[v], 8 * k);
+          byte = values.bitAnd(byte, 0xff);
+          byte = zeros.empty() ? values.sub(byte, narrow.getCommonZero())
+                               : values.sub(byte, zeros[v]);
+          weights.push_back(
+              values.mul(values.toFloat(byte, sumType), scales[v]));
         }
         for (int64_t r = 0; r < rows; ++r) {
           Value at = math.add(math.mul(load, loaded),
                               r * shape.depth + int64_t(half) * kWords + k);
-          Value factor = splat(memref::LoadOp::create(b, loc, rowNumbers, at));
+          Value factor = splatOf(rowNumbers, at);
           for (int64_t v = 0; v < vectors; ++v) {
             Value &sum = next[r * vectors + v];
-            sum = math::FmaOp::create(b, loc, factor, weights[v], sum);
+            sum = values.fma(factor, weights[v], sum);
           }
         }
       }
     return next;
   });
   for (auto [sum, total] : llvm::zip_equal(sums, totals))
-    sum = arith::AddFOp::create(b, loc, sum, total);
+    sum = values.add(sum, total);
   return sums;
 }
 
-Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::carryLoads(Value segment,
-                                                              int64_t together,
-                                                              ValueRange sums,
-                                                              Body body) {
+Carried Int8SliceGemmEmitter::carryLoads(Value segment, int64_t together,
+                                         ValueRange sums, CarriedBody body) {
   int64_t loads = length / loaded;
   int64_t unroll = std::clamp<int64_t>(together, 1, loads);
   while (loads % unroll)
     --unroll;
   Value first = math.mul(segment, loads);
   return carry(loads, unroll, sums, [&](Value load, ValueRange before) {
-    Values values(before);
+    Carried next(before);
     for (int64_t i = 0; i < unroll; ++i)
-      values = body(math.add(math.add(first, load), i), values);
-    return values;
+      next = body(math.add(math.add(first, load), i), next);
+    return next;
   });
 }
 
@@ -333,14 +310,12 @@ Value Int8SliceGemmEmitter::placeOf(Value load, int64_t vector) {
 }
 
 Value Int8SliceGemmEmitter::loadPacked(Value at) {
-  auto bytes = VectorType::get({4 * lanes}, b.getI8Type());
-  Value packed = vector::LoadOp::create(b, loc, bytes, panel.memory, at);
-  return vector::BitCastOp::create(b, loc, words, packed);
+  return values.reinterpret(math.load(panel.memory, at, 4 * lanes), i32);
 }
 
-SmallVector<Int8SliceGemmEmitter::Values>
-Int8SliceGemmEmitter::loadWords(Value load, int64_t vectors) {
-  SmallVector<Values> halves(loaded / narrow.getDepth());
+SmallVector<Carried> Int8SliceGemmEmitter::loadWords(Value load,
+                                                     int64_t vectors) {
+  SmallVector<Carried> halves(loaded / narrow.getDepth());
   for (int64_t v = 0; v < vectors; ++v) {
     Value at = placeOf(load, v);
     if (narrow.getNibbles())
@@ -350,16 +325,15 @@ Int8SliceGemmEmitter::loadWords(Value load, int64_t vectors) {
       halves.front().push_back(packed);
       continue;
     }
-    Value low = word(0x0f0f0f0f);
-    halves[0].push_back(arith::AndIOp::create(b, loc, packed, low));
-    Value upper = arith::ShRUIOp::create(b, loc, packed, word(4));
-    halves[1].push_back(arith::AndIOp::create(b, loc, upper, low));
+    halves[0].push_back(values.bitAnd(packed, 0x0f0f0f0f));
+    halves[1].push_back(
+        values.bitAnd(values.shiftRight(packed, 4), 0x0f0f0f0f));
   }
   return halves;
 }
 
 //===----------------------------------------------------------------------===//
-// Values
+// Carried
 //===----------------------------------------------------------------------===//
 
 bool Int8SliceGemmEmitter::isWord() {
@@ -368,58 +342,21 @@ bool Int8SliceGemmEmitter::isWord() {
 }
 
 Value Int8SliceGemmEmitter::numberOf(ValueRange sums) {
-  Value whole;
-  for (Value sum : llvm::reverse(sums)) {
-    if (isWord()) {
-      if (whole)
-        sum = arith::AddIOp::create(
-            b, loc, arith::ShLIOp::create(b, loc, whole, word(8)), sum);
-      whole = sum;
-      continue;
-    }
-    Value digit = arith::SIToFPOp::create(b, loc, numbers, sum);
-    whole = whole
-                ? Value(math::FmaOp::create(b, loc, whole, number(256), digit))
-                : digit;
+  auto digitOf = [&](Value sum) {
+    return isWord() ? sum : values.toFloat(sum, sumType);
+  };
+  Value whole = digitOf(sums.back());
+  for (Value sum : llvm::reverse(sums.drop_back())) {
+    Value digit = digitOf(sum);
+    whole = isWord() ? values.add(values.shiftLeft(whole, 8), digit)
+                     : values.fma(whole, 256, digit);
   }
-  return isWord() ? arith::SIToFPOp::create(b, loc, numbers, whole) : whole;
+  return isWord() ? values.toFloat(whole, sumType) : whole;
 }
 
 Value Int8SliceGemmEmitter::addDotBytes(Value sum, Value bytes, Value split) {
   return cpu::addDotBytes(b, loc, sum, bytes, split,
                           contraction.target.emulatesUnits());
-}
-
-Value Int8SliceGemmEmitter::splat(Value scalar) {
-  return vector::BroadcastOp::create(
-      b, loc, VectorType::get({lanes}, scalar.getType()), scalar);
-}
-
-Value Int8SliceGemmEmitter::word(int64_t value) {
-  return arith::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(value))));
-}
-
-Value Int8SliceGemmEmitter::number(float value) {
-  return arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(numbers, b.getF32FloatAttr(value)));
-}
-
-Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::carry(int64_t extent,
-                                                         int64_t step,
-                                                         ValueRange values,
-                                                         Body body) {
-  if (extent == step)
-    return body(math.constant(0), values);
-  auto loop =
-      scf::ForOp::create(b, loc, math.constant(0), math.constant(extent),
-                         math.constant(step), values);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(b, loc,
-                       body(loop.getInductionVar(), loop.getRegionIterArgs()));
-  return Values(loop.getResults());
 }
 
 FailureOr<int64_t> cpu::emitInt8SliceGemm(const ContractionKernel &kernel) {
@@ -461,16 +398,17 @@ void Int8SliceGemmEmitter::splitRow(Value row, Value local) {
         Value first = math.mul(number, span);
         // Magnitudes are ordered like their bits.
         Value largest =
-            carry(span, lanes, word(0), [&](Value k, ValueRange before) {
-              at.back() = math.add(first, k);
-              Value values = load(contraction.lhs(), at, lanes);
-              vector::StoreOp::create(b, loc, values, rowNumbers,
-                                      math.add(begin, at.back()));
-              Value bits = arith::BitcastOp::create(b, loc, words, values);
-              bits = arith::AndIOp::create(b, loc, bits, word(0x7fffffff));
-              return Values{
-                  arith::MaxUIOp::create(b, loc, before.front(), bits)};
-            }).front();
+            carry(span, lanes, values.integer(words, 0),
+                  [&](Value k, ValueRange before) {
+                    at.back() = math.add(first, k);
+                    Value row = load(contraction.lhs(), at, lanes);
+                    math.store(row, rowNumbers, math.add(begin, at.back()));
+                    Value bits = values.bitAnd(values.bits(row), 0x7fffffff);
+                    return Carried{values.extremum(before.front(), bits,
+                                                   /*isMaximum=*/true,
+                                                   /*isUnsigned=*/true)};
+                  })
+                .front();
         auto [step, perStep] = stepOf(largest);
         Value segment = math.mul(number, span / length);
         math.loop(
@@ -482,49 +420,41 @@ void Int8SliceGemmEmitter::splitRow(Value row, Value local) {
 std::pair<Value, Value> Int8SliceGemmEmitter::stepOf(Value largest) {
   Value bits = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXUI,
                                            largest);
-  auto integer = [&](int value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
   constexpr int kMantissaBits = 23;
-  Value exponent = arith::ShRUIOp::create(b, loc, bits, integer(kMantissaBits));
+  Value exponent = values.shiftRight(bits, kMantissaBits);
   // Infinities and NaN are later found not to be integers, like numbers far
   // below the smallest step.
-  exponent = arith::MaxUIOp::create(b, loc, exponent, integer(kLeastExponent));
-  exponent = arith::MinUIOp::create(b, loc, exponent, integer(kMostExponent));
-  auto powerOf = [&](Value biased) -> Value {
-    biased = arith::ShLIOp::create(b, loc, biased, integer(kMantissaBits));
-    return arith::BitcastOp::create(b, loc, sumType, biased);
+  for (auto [isMaximum, limit] :
+       {std::pair(true, kLeastExponent), std::pair(false, kMostExponent)})
+    exponent = values.extremum(exponent, values.integer(i32, limit), isMaximum,
+                               /*isUnsigned=*/true);
+  auto powerOf = [&](Value biased) {
+    return values.fromBits(values.shiftLeft(biased, kMantissaBits), sumType);
   };
   constexpr int kDown = kLargestBits - 1;
-  Value step = arith::SubIOp::create(b, loc, exponent, integer(kDown));
-  Value perStep =
-      arith::SubIOp::create(b, loc, integer(2 * kBias + kDown), exponent);
+  Value step = values.sub(exponent, kDown);
+  Value perStep = values.sub(values.integer(i32, 2 * kBias + kDown), exponent);
   return {powerOf(step), powerOf(perStep)};
 }
 
-std::pair<Value, Value> Int8SliceGemmEmitter::rounded(Value values) {
-  Value noFraction = number(kNoFraction);
-  Value shifted = arith::AddFOp::create(b, loc, values, noFraction);
-  Value bits = arith::SubIOp::create(
-      b, loc, arith::BitcastOp::create(b, loc, words, shifted),
-      word(llvm::bit_cast<int32_t>(kNoFraction)));
-  return {bits, arith::SubFOp::create(b, loc, shifted, noFraction)};
+std::pair<Value, Value> Int8SliceGemmEmitter::rounded(Value x) {
+  Value shifted = values.add(x, kNoFraction);
+  Value bits =
+      values.sub(values.bits(shifted), llvm::bit_cast<int32_t>(kNoFraction));
+  return {bits, values.sub(shifted, kNoFraction)};
 }
 
 Value Int8SliceGemmEmitter::digitsOf(Value integers) {
   // Adding half of a byte's range to each and subtracting it again makes the
   // bytes signed.
-  Value bias = word(0x808080);
-  Value biased = arith::AddIOp::create(b, loc, integers, bias);
-  biased = arith::XOrIOp::create(b, loc, biased, bias);
+  constexpr int64_t kBias = 0x808080;
+  Value biased = values.bitXor(values.add(integers, kBias), kBias);
   // Combine bytes of equal significance of four positions into a word.
   SmallVector<int64_t> order;
   for (int64_t i = 0; i < 4 * lanes; ++i)
     order.push_back(i / 16 * 16 + i % 4 * 4 + i / 4 % 4);
-  auto bytes = VectorType::get({4 * lanes}, b.getI8Type());
-  Value joined = vector::BitCastOp::create(b, loc, bytes, biased);
-  joined = vector::ShuffleOp::create(b, loc, joined, joined, order);
-  return vector::BitCastOp::create(b, loc, words, joined);
+  Value joined = values.reinterpret(biased, b.getI8Type());
+  return values.reinterpret(values.shuffle(joined, joined, order), i32);
 }
 
 void Int8SliceGemmEmitter::splitSegment(Value local, Value segment, Value step,
@@ -532,111 +462,85 @@ void Int8SliceGemmEmitter::splitSegment(Value local, Value segment, Value step,
   Value place = math.add(math.mul(local, segments), segment);
   Value first =
       math.add(math.mul(local, shape.depth), math.mul(segment, length));
-  Value larger = arith::ConstantOp::create(
-      b, loc, b.getF32FloatAttr(Int8SliceGemmEmitter::kLargerSteps));
-  memref::StoreOp::create(b, loc, arith::MulFOp::create(b, loc, step, larger),
-                          steps, place);
-  Value down = splat(step), up = splat(perStep);
+  math.store(values.mul(step, kLargerSteps), steps, place);
+  Value down = values.splat(step, lanes), up = values.splat(perStep, lanes);
 
   // The sums of each integer's slices, then whether some number is inexact.
   size_t count = integers().size();
-  Values begins(count, word(0));
-  auto flags = VectorType::get({lanes}, b.getI1Type());
-  begins.push_back(
-      arith::ConstantOp::create(b, loc, flags, b.getZeroAttr(flags)));
-  Values sums = carry(length, lanes, begins, [&](Value k, ValueRange before) {
+  Carried begins(count, values.integer(words, 0));
+  begins.push_back(values.integer(VectorType::get({lanes}, b.getI1Type()), 0));
+  Carried sums = carry(length, lanes, begins, [&](Value k, ValueRange before) {
     Value at = math.add(first, k);
-    Value values = vector::LoadOp::create(b, loc, numbers, rowNumbers, at);
-    Value scaled = arith::MulFOp::create(b, loc, values, up);
+    Value row = math.load(rowNumbers, at, lanes);
+    Value scaled = values.mul(row, up);
     auto [coarse, whole] = rounded(scaled);
-    Values parts = {coarse};
+    Carried parts = {coarse};
     Value left = scaled, taken = whole;
     if (count == 2) {
-      left = arith::SubFOp::create(b, loc, scaled, whole);
-      left = arith::MulFOp::create(b, loc, left, number(finer));
+      left = values.mul(values.sub(scaled, whole), finer);
       auto [fine, wholeRest] = rounded(left);
       parts.push_back(fine);
       taken = wholeRest;
     }
     // A product may have underflowed; NaN differs from everything.
-    Value isLost = arith::CmpFOp::create(
-        b, loc, arith::CmpFPredicate::UNE,
-        arith::MulFOp::create(b, loc, scaled, down), values);
-    Value isLeft =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, left, taken);
+    Value isLost =
+        values.compare(CmpFPredicate::UNE, values.mul(scaled, down), row);
+    Value isLeft = values.compare(CmpFPredicate::UNE, left, taken);
     // An infinity is a multiple of every step.
-    Value isInfinite = arith::CmpFOp::create(
-        b, loc, arith::CmpFPredicate::UGT, math::AbsFOp::create(b, loc, scaled),
-        number(1 << kLargestBits));
-    Value isOff = arith::OrIOp::create(b, loc, isLost, isLeft);
-    isOff = arith::OrIOp::create(b, loc, isOff, isInfinite);
-    Values next;
+    Value isInfinite = values.compare(CmpFPredicate::UGT, values.abs(scaled),
+                                      double(1 << kLargestBits));
+    Value isOff = values.bitOr(values.bitOr(isLost, isLeft), isInfinite);
+    Carried next;
     for (auto [i, part] : llvm::enumerate(parts)) {
       Value split = digitsOf(part);
-      vector::StoreOp::create(b, loc, split, rowDigits[i], at);
-      next.push_back(addDotBytes(before[i], word(0x01010101), split));
+      math.store(split, rowDigits[i], at);
+      next.push_back(
+          addDotBytes(before[i], values.integer(words, 0x01010101), split));
     }
-    next.push_back(arith::OrIOp::create(b, loc, before.back(), isOff));
+    next.push_back(values.bitOr(before.back(), isOff));
     return next;
   });
-  Value isOff = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
-                                            sums.back());
-  auto integer = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
-  };
+  Value isOff = values.any(sums.back());
   Value isMuch =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt,
-                            listLast(place, first), integer(mostListed));
-  Value state = arith::ExtUIOp::create(b, loc, b.getI32Type(), isMuch);
-  state = arith::SelectOp::create(b, loc, isOff, integer(Inexact), state);
-  memref::StoreOp::create(b, loc, state, states, place);
+      values.compare(CmpIPredicate::ugt, listLast(place, first), mostListed);
+  math.store(values.select(isOff, values.integer(i32, Inexact),
+                           values.extendUnsigned(isMuch, i32)),
+             states, place);
   for (int i : integers())
     storeOffsets(sums[i], offsets[i], math.mul(place, kWords));
 }
 
 Value Int8SliceGemmEmitter::listLast(Value place, Value first) {
   Value list = math.mul(place, length / kWords);
-  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  Value zero = values.integer(i32, 0);
   // Unused list entries are multiplied too, so zero them.
   for (int64_t i = 0; i < mostListed; ++i) {
-    memref::StoreOp::create(b, loc, zero, listPlaces, math.add(list, i));
-    memref::StoreOp::create(b, loc, zero, listWords, math.add(list, i));
+    math.store(zero, listPlaces, math.add(list, i));
+    math.store(zero, listWords, math.add(list, i));
   }
-  Value count = math.constant(0);
-  count =
-      carry(length / kWords, 1, count, [&](Value at, ValueRange before) {
-        Value found = memref::LoadOp::create(
-            b, loc, rowDigits[last()], math.add(first, math.mul(at, kWords)));
-        Value next = math.add(list, before.front());
-        Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), at);
-        memref::StoreOp::create(b, loc, number, listPlaces, next);
-        memref::StoreOp::create(b, loc, found, listWords, next);
-        Value isOther = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                              found, zero);
-        return Values{math.add(
-            before.front(),
-            arith::IndexCastUIOp::create(b, loc, b.getIndexType(), isOther))};
-      }).front();
-  return arith::IndexCastOp::create(b, loc, b.getI32Type(), count);
+  Value count =
+      carry(length / kWords, 1, math.constant(0),
+            [&](Value at, ValueRange before) {
+              Value found = math.load(rowDigits[last()],
+                                      math.add(first, math.mul(at, kWords)));
+              Value next = math.add(list, before.front());
+              math.store(values.castIndex(at, i32), listPlaces, next);
+              math.store(found, listWords, next);
+              Value isOther = values.compare(CmpIPredicate::ne, found, zero);
+              return Carried{math.add(before.front(),
+                                      arith::IndexCastUIOp::create(
+                                          b, loc, b.getIndexType(), isOther))};
+            })
+          .front();
+  return values.castIndex(count, i32);
 }
 
 void Int8SliceGemmEmitter::storeOffsets(Value sums, Value memory, Value at) {
   for (int64_t width = lanes; width > kWords; width /= 2) {
-    auto half = [&](int64_t from) -> Value {
-      return vector::ShuffleOp::create(
-          b, loc, sums, sums,
-          llvm::to_vector(llvm::seq<int64_t>(from, from + width / 2)));
-    };
-    Value low = half(0), high = half(width / 2);
-    sums = arith::AddIOp::create(b, loc, low, high);
+    SmallVector<Value> halves = values.partsOf(sums, width / 2);
+    sums = values.add(halves[0], halves[1]);
   }
   // Once for all panels if they share the zero point.
   int64_t zero = narrow.getZero() ? 1 : narrow.getCommonZero();
-  auto type = cast<VectorType>(sums.getType());
-  sums = arith::MulIOp::create(
-      b, loc, sums,
-      arith::ConstantOp::create(
-          b, loc,
-          DenseElementsAttr::get(type, b.getI32IntegerAttr(int32_t(-zero)))));
-  vector::StoreOp::create(b, loc, sums, memory, at);
+  math.store(values.mul(sums, -zero), memory, at);
 }

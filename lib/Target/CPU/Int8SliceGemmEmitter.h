@@ -47,8 +47,6 @@ public:
 private:
   /// Words per four positions of a row: the slices, and padding.
   static constexpr int64_t kWords = 4;
-  using Values = llvm::SmallVector<mlir::Value>;
-  using Body = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
 
   //===--------------------------------------------------------------------===//
   // Rows
@@ -68,7 +66,7 @@ private:
   /// per lane and as bits, are divided to be at most 2^22, and its inverse.
   std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value largest);
   /// Rounds lanes to integers, returned as bits and as numbers.
-  std::pair<mlir::Value, mlir::Value> rounded(mlir::Value values);
+  std::pair<mlir::Value, mlir::Value> rounded(mlir::Value x);
   /// Returns the int8 slices of integers, as words.
   mlir::Value digitsOf(mlir::Value integers);
   /// Stores at `memory[at]` the initial values of the slices' sums, which
@@ -81,28 +79,28 @@ private:
 
   void storePanel(mlir::Value block, mlir::Value number, int64_t used);
   /// Adds the products of a segment to the accumulators `[row][vector]`.
-  Values multiplySegment(mlir::Value segment, int64_t rows, int64_t vectors,
-                         mlir::ValueRange totals);
+  Carried multiplySegment(mlir::Value segment, int64_t rows, int64_t vectors,
+                          mlir::ValueRange totals);
   /// Adds the products of integers, or of numbers, with weights to the
   /// accumulators `[row][vector]`, `totals`. `zeros` are the zero points per
   /// vector, if they differ, and `scales` those of the weights. `listed`: the
   /// last slice is sparse.
-  Values multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
-                        mlir::ValueRange zeros, mlir::ValueRange scales,
-                        mlir::ValueRange totals, bool listed);
+  Carried multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
+                         mlir::ValueRange zeros, mlir::ValueRange scales,
+                         mlir::ValueRange totals, bool listed);
   /// Adds the products of listed words to the sums of the last slice,
   /// `[row][vector]`.
   void addListed(mlir::Value segment, int64_t rows, int64_t vectors,
                  llvm::MutableArrayRef<mlir::Value> sums);
-  Values multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
-                         mlir::ValueRange zeros, mlir::ValueRange scales,
-                         mlir::ValueRange totals);
+  Carried multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
+                          mlir::ValueRange zeros, mlir::ValueRange scales,
+                          mlir::ValueRange totals);
   /// Loops over a segment's loads of the panel, `together` at a time, with
   /// `sums` as carried values.
-  Values carryLoads(mlir::Value segment, int64_t together,
-                    mlir::ValueRange sums, Body body);
+  Carried carryLoads(mlir::Value segment, int64_t together,
+                     mlir::ValueRange sums, CarriedBody body);
   /// Returns the words of a load, with four positions each: `[word][vector]`.
-  llvm::SmallVector<Values> loadWords(mlir::Value load, int64_t vectors);
+  llvm::SmallVector<Carried> loadWords(mlir::Value load, int64_t vectors);
   /// Returns the index in the panel of vector `vector` of a load, and its bytes
   /// as words.
   mlir::Value placeOf(mlir::Value load, int64_t vector);
@@ -114,12 +112,16 @@ private:
 
   mlir::Value addDotBytes(mlir::Value sum, mlir::Value bytes,
                           mlir::Value digits);
-  mlir::Value splat(mlir::Value scalar);
-  mlir::Value word(int64_t value);
-  mlir::Value number(float value);
+  /// Loads a scalar into all lanes.
+  mlir::Value splatOf(mlir::Value memory, mlir::Value at) {
+    return values.splat(math.load(memory, at), lanes);
+  }
   /// Emits a loop over [0, extent) in steps with carried values.
-  Values carry(int64_t extent, int64_t step, mlir::ValueRange values,
-               Body body);
+  Carried carry(int64_t extent, int64_t step, mlir::ValueRange initial,
+                CarriedBody body) {
+    return math.carry(math.constant(0), math.constant(extent), step, initial,
+                      body);
+  }
 
   const GemmExtents &shape;
   DequantizeOp narrow;
@@ -143,6 +145,7 @@ private:
   int64_t mostListed;
   /// The integer whose lowest slice is the last one.
   int last() const { return digits[1] ? 1 : 0; }
+  mlir::Type i32;
   mlir::VectorType words, numbers;
   RowSplit split;
   int64_t blocksPerItem, rowGroups;

@@ -60,15 +60,16 @@ Value AttentionPhase::keyCount(Value row) {
 
 Value AttentionPhase::score(ArrayRef<Value> row, ArrayRef<Value> head,
                             Value key) {
-  Value sum = carry(emitter, emitter.index(0), emitter.index(queryShape.back()),
-                    1, math.constant(type, 0.0), [&](Value d, ValueRange sums) {
-                      SmallVector<Value> query(row), other(head);
-                      query.push_back(d);
-                      other.append({key, d});
-                      Value x = element(op.getQuery(), query),
-                            y = element(op.getKey(), other);
-                      return Carried{math.fma(x, y, sums[0])};
-                    })[0];
+  Value sum = emitter.indexMath().carry(
+      emitter.index(0), emitter.index(queryShape.back()), 1,
+      math.constant(type, 0.0), [&](Value d, ValueRange sums) {
+        SmallVector<Value> query(row), other(head);
+        query.push_back(d);
+        other.append({key, d});
+        Value x = element(op.getQuery(), query),
+              y = element(op.getKey(), other);
+        return Carried{math.fma(x, y, sums[0])};
+      })[0];
   sum = formula.scaled(sum);
   Value mask = op.getMask();
   if (!mask)
@@ -90,8 +91,8 @@ void AttentionPhase::emit(Value item) {
                                         MemRefType::get({shape.back()}, type));
   index.loop(shape.back(),
              [&](Value e) { index.store(math.constant(type, 0.0), sums, e); });
-  Carried state = carry(
-      emitter, emitter.index(0), keyCount(row.back()), 1,
+  Carried state = emitter.indexMath().carry(
+      emitter.index(0), keyCount(row.back()), 1,
       {math.constant(type, -kInfinity), math.constant(type, 0.0)},
       [&](Value key, ValueRange carried) {
         Value x = score(row, head, key);

@@ -49,7 +49,7 @@ private:
 
   /// A loop without carried values.
   void loop(Value from, Value to, int64_t by, Body body) {
-    carry(emitter, from, to, by, {}, [&](Value at, ValueRange) {
+    index.carry(from, to, by, {}, [&](Value at, ValueRange) {
       body(at);
       return Carried{};
     });

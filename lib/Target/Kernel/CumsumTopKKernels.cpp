@@ -71,19 +71,19 @@ public:
       indices.back() =
           index.min(index.mul(indices.back(), lanes), shape.back() - lanes);
     Value zero = math.constant(lanesOf(carriedType(elementType), lanes), 0);
-    carry(emitter, emitter.index(0), emitter.index(shape[axis]), 1, zero,
-          [&](Value step, ValueRange carried) {
-            indices[axis] =
-                op.getReverse()
-                    ? index.sub(emitter.index(shape[axis] - 1), step)
-                    : step;
-            Value value = emitter.value(input, indices, lanes);
-            Value next =
-                emitter.round(math.add(carried[0], value), elementType);
-            emitter.store(op.getExclusive() ? carried[0] : next, memref,
-                          indices, lanes);
-            return Carried{next};
-          });
+    index.carry(emitter.index(0), emitter.index(shape[axis]), 1, zero,
+                [&](Value step, ValueRange carried) {
+                  indices[axis] =
+                      op.getReverse()
+                          ? index.sub(emitter.index(shape[axis] - 1), step)
+                          : step;
+                  Value value = emitter.value(input, indices, lanes);
+                  Value next =
+                      emitter.round(math.add(carried[0], value), elementType);
+                  emitter.store(op.getExclusive() ? carried[0] : next, memref,
+                                indices, lanes);
+                  return Carried{next};
+                });
   }
 
 private:
@@ -138,19 +138,20 @@ public:
   void emit(Value item) override {
     SmallVector<Value> own = index.delinearize(item, shape);
     Value value = emitter.value(input, own, 1);
-    Value rank = carry(emitter, emitter.index(0), emitter.index(shape[axis]), 1,
-                       emitter.index(0), [&](Value position, ValueRange count) {
-                         SmallVector<Value> at = own;
-                         at[axis] = position;
-                         Value other = emitter.value(input, at, 1);
-                         // Ties are broken by position.
-                         Value earlier = index.less(position, own[axis]);
-                         Value level = math.bitXor(before(value, other), -1);
-                         Value ahead = math.bitOr(before(other, value),
-                                                  math.bitAnd(level, earlier));
-                         Value next = index.add(count[0], 1);
-                         return Carried{math.select(ahead, next, count[0])};
-                       })[0];
+    Value rank =
+        index.carry(emitter.index(0), emitter.index(shape[axis]), 1,
+                    emitter.index(0), [&](Value position, ValueRange count) {
+                      SmallVector<Value> at = own;
+                      at[axis] = position;
+                      Value other = emitter.value(input, at, 1);
+                      // Ties are broken by position.
+                      Value earlier = index.less(position, own[axis]);
+                      Value level = math.bitXor(before(value, other), -1);
+                      Value ahead = math.bitOr(before(other, value),
+                                               math.bitAnd(level, earlier));
+                      Value next = index.add(count[0], 1);
+                      return Carried{math.select(ahead, next, count[0])};
+                    })[0];
     Value place = math.castIndex(own[axis], builder.getI64Type());
     index.branch(index.less(rank, op.getK()),
                  [&] { put(own, rank, value, place); });

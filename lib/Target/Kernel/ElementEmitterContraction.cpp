@@ -102,21 +102,21 @@ static Value emitMatmul(ElementEmitter &e, MatmulOp matmul, const Request &at) {
   };
   Value row = at.indices[at.indices.size() - 2], column = at.indices.back();
   int64_t depth = shapeOf(lhs)[shapeOf(lhs).size() - (lhsTransposed ? 2 : 1)];
-  Carried sum =
-      carry(e, e.index(0), e.index(depth), 1, product.zero(),
-            [&](Value k, ValueRange sums) {
-              Value left =
-                  lhsTransposed ? element(lhs, k, row) : element(lhs, row, k);
-              if (packed)
-                return product.add(sums, left,
-                                   e.value(rhs,
-                                           inPanels(e.indexMath(), packed,
-                                                    e.index(0), k, column),
-                                           1));
-              return product.add(sums, left,
-                                 rhsTransposed ? element(rhs, column, k)
-                                               : element(rhs, k, column));
-            });
+  Carried sum = e.indexMath().carry(
+      e.index(0), e.index(depth), 1, product.zero(),
+      [&](Value k, ValueRange sums) {
+        Value left =
+            lhsTransposed ? element(lhs, k, row) : element(lhs, row, k);
+        if (packed)
+          return product.add(
+              sums, left,
+              e.value(rhs,
+                      inPanels(e.indexMath(), packed, e.index(0), k, column),
+                      1));
+        return product.add(sums, left,
+                           rhsTransposed ? element(rhs, column, k)
+                                         : element(rhs, k, column));
+      });
   return product.finish(sum[0], getElementTypeOrSelf(matmul.getType()));
 }
 
@@ -172,14 +172,14 @@ static Value emitConv(ElementEmitter &e, ConvOp conv, const Request &at) {
         weight[2 + dim] = k;
       },
       [&](ValueRange sums) {
-        return carry(e, e.index(0), e.index(groupInputs), 1, sums,
-                     [&](Value c, ValueRange carried) {
-                       from[channelDim] = math.add(firstInput, c);
-                       weight[1] = c;
-                       return product.add(carried,
-                                          e.value(conv.getInput(), from, 1),
-                                          filterAt());
-                     });
+        return math.carry(e.index(0), e.index(groupInputs), 1, sums,
+                          [&](Value c, ValueRange carried) {
+                            from[channelDim] = math.add(firstInput, c);
+                            weight[1] = c;
+                            return product.add(
+                                carried, e.value(conv.getInput(), from, 1),
+                                filterAt());
+                          });
       });
   return product.finish(sum[0], getElementTypeOrSelf(conv.getType()));
 }

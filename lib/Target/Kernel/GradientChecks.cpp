@@ -227,11 +227,11 @@ void GradientCheckPhase::reduce(Value item) {
 
 /// Returns the sum of the numbers of a tensor's pieces.
 Value GradientCheckPhase::sumOf(const Pieces &pieces) {
-  return carry(emitter, emitter.index(pieces.first),
-               emitter.index(pieces.first + pieces.count), 1,
-               math.constant(type, 0), [&](Value item, ValueRange sum) {
-                 return Carried{math.add(sum[0], index.load(partial, item))};
-               })[0];
+  return emitter.indexMath().carry(
+      emitter.index(pieces.first), emitter.index(pieces.first + pieces.count),
+      1, math.constant(type, 0), [&](Value item, ValueRange sum) {
+        return Carried{math.add(sum[0], index.load(partial, item))};
+      })[0];
 }
 
 void GradientCheckPhase::joinNorm() {

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "IndexMath.h"
+#include "MathExpansion.h"
 
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>
@@ -77,9 +77,8 @@ int64_t mpc::knownDivisor(Value index) { return divisorOf(index, kMaxDepth); }
 // Control flow and memory
 //===----------------------------------------------------------------------===//
 
-Carried
-IndexMath::loop(Value begin, Value end, Value step, ValueRange initial,
-                llvm::function_ref<Carried(Value, ValueRange)> body) const {
+Carried IndexMath::loop(Value begin, Value end, Value step, ValueRange initial,
+                        CarriedBody body) const {
   auto op = scf::ForOp::create(b, loc, begin, end, step, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());
@@ -87,6 +86,82 @@ IndexMath::loop(Value begin, Value end, Value step, ValueRange initial,
   if (!initial.empty())
     scf::YieldOp::create(b, loc, next);
   return Carried(op.getResults());
+}
+
+Carried IndexMath::carry(Value begin, Value end, int64_t step,
+                         ValueRange initial, CarriedBody body) const {
+  std::optional<int64_t> first = getConstantIntValue(begin),
+                         limit = getConstantIntValue(end);
+  if (first && limit) {
+    if (*first >= *limit)
+      return Carried(initial);
+    if (*first + step >= *limit)
+      return body(begin, initial);
+  }
+  return loop(begin, end, step, initial, body);
+}
+
+SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
+  // Minimum steps for summation in parts, minimum part, and parts of a part.
+  constexpr int64_t kLongSum = 96, kLeastPart = 32, kParts = 8;
+  if (steps < kLongSum)
+    return {};
+  int64_t length = kLeastPart;
+  while (4 * length * length <= steps)
+    length *= 2;
+  SmallVector<int64_t, 4> lengths;
+  for (; length < steps; length *= kParts)
+    lengths.insert(lengths.begin(), length);
+  return lengths;
+}
+
+/// Sums [begin, end) hierarchically in parts of `lengths` steps. If every part
+/// is whole, `lengths` divide each other and the steps.
+static Carried addParts(IndexMath index, Value begin, Value end, bool isWhole,
+                        int64_t step, ArrayRef<int64_t> lengths,
+                        ValueRange sums, ValueRange zeros, CarriedBody body) {
+  if (lengths.empty())
+    return index.carry(begin, end, step, sums, body);
+  int64_t length = lengths.front();
+  auto sumOfPart = [&](Value from) {
+    if (length == 1)
+      return body(from, zeros);
+    Value to = index.add(from, length * step);
+    if (!isWhole)
+      to = index.min(to, end);
+    return addParts(index, from, to, isWhole, step, lengths.drop_front(), zeros,
+                    zeros, body);
+  };
+  return index.carry(
+      begin, end, length * step, sums, [&](Value from, ValueRange before) {
+        Carried total;
+        for (auto [sum, added] : llvm::zip(before, sumOfPart(from)))
+          total.push_back(ValueMath(index.b, index.loc).add(sum, added));
+        return total;
+      });
+}
+
+Carried IndexMath::carrySum(Value begin, Value end, int64_t step,
+                            ValueRange sums, ValueRange zeros, int64_t terms,
+                            CarriedBody body) const {
+  std::optional<int64_t> first = getConstantIntValue(begin),
+                         limit = getConstantIntValue(end);
+  int64_t steps =
+      first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
+  // A step with as many terms as a part is one.
+  SmallVector<int64_t, 4> lengths;
+  for (int64_t part : partsOfSum(steps * terms)) {
+    int64_t length = std::max<int64_t>(1, part / terms);
+    if (length < steps && (lengths.empty() || length < lengths.back()))
+      lengths.push_back(length);
+  }
+  bool isWhole = true;
+  int64_t outer = steps;
+  for (int64_t length : lengths) {
+    isWhole &= outer % length == 0;
+    outer = length;
+  }
+  return addParts(*this, begin, end, isWhole, step, lengths, sums, zeros, body);
 }
 
 void IndexMath::branch(Value condition, llvm::function_ref<void()> yes,
@@ -104,6 +179,12 @@ void IndexMath::branch(Value condition, llvm::function_ref<void()> yes,
 Carried IndexMath::choose(Value condition, TypeRange types,
                           llvm::function_ref<Carried()> yes,
                           llvm::function_ref<Carried()> no) const {
+  if (!condition)
+    return yes();
+  if (types.empty()) {
+    branch(condition, [&] { yes(); });
+    return {};
+  }
   auto op = scf::IfOp::create(b, loc, types, condition, /*addThenBlock=*/true,
                               /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);

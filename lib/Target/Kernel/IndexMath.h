@@ -21,6 +21,14 @@ int64_t knownDivisor(mlir::Value index);
 /// Values carried by a loop, or returned by a branch.
 using Carried = llvm::SmallVector<mlir::Value, 4>;
 
+using CarriedBody = llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)>;
+
+/// Returns the part lengths for hierarchical (pairwise-style) summation of
+/// `steps` terms, each a multiple of the next; empty for few terms. No
+/// accumulator takes many terms; the last one, whose roundings are not averaged
+/// with others, takes the fewest.
+llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
+
 /// Builds folded index arithmetic, loops and memory accesses at the insertion
 /// point. All values are non-negative, so unsigned division is used.
 struct IndexMath {
@@ -104,20 +112,27 @@ struct IndexMath {
       loop(constant(0), constant(end), 1, body);
   }
   /// The same with carried values: `body(iv, carried)` returns the next ones.
-  Carried
-  loop(mlir::Value begin, mlir::Value end, mlir::Value step,
-       mlir::ValueRange initial,
-       llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)> body) const;
-  Carried
-  loop(mlir::Value begin, mlir::Value end, int64_t step,
-       mlir::ValueRange initial,
-       llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)> body) const {
+  Carried loop(mlir::Value begin, mlir::Value end, mlir::Value step,
+               mlir::ValueRange initial, CarriedBody body) const;
+  Carried loop(mlir::Value begin, mlir::Value end, int64_t step,
+               mlir::ValueRange initial, CarriedBody body) const {
     return loop(begin, end, constant(step), initial, body);
   }
+  /// The same, but a single iteration becomes straight-line code.
+  Carried carry(mlir::Value begin, mlir::Value end, int64_t step,
+                mlir::ValueRange initial, CarriedBody body) const;
+  /// The same if all carried values are sums. Long sums are split into parts,
+  /// each starting from `zeros`, because the error grows with the number of
+  /// terms per accumulator. `terms`: terms per call of `body` and accumulator,
+  /// more than one if it is a loop itself.
+  Carried carrySum(mlir::Value begin, mlir::Value end, int64_t step,
+                   mlir::ValueRange sums, mlir::ValueRange zeros, int64_t terms,
+                   CarriedBody body) const;
   /// if (condition) yes(); else no();
   void branch(mlir::Value condition, llvm::function_ref<void()> yes,
               llvm::function_ref<void()> no = {}) const;
-  /// The values that yes() or no() returns, of `types`.
+  /// The values that yes() or no() returns, of `types`; yes() without a
+  /// condition.
   Carried choose(mlir::Value condition, mlir::TypeRange types,
                  llvm::function_ref<Carried()> yes,
                  llvm::function_ref<Carried()> no) const;

@@ -44,40 +44,8 @@ llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
                                          int64_t extent);
 
 //===----------------------------------------------------------------------===//
-// Loops with carried values
+// Loop nests and reductions
 //===----------------------------------------------------------------------===//
-
-using CarriedBody = llvm::function_ref<Carried(mlir::Value, mlir::ValueRange)>;
-
-/// for (iv = begin; iv < end; iv += step): `body(iv, carried)` returns the next
-/// carried values. A single iteration becomes straight-line code.
-Carried carry(ElementEmitter &emitter, mlir::Value begin, mlir::Value end,
-              int64_t step, mlir::ValueRange initial, CarriedBody body);
-
-/// Returns the part lengths for hierarchical (pairwise-style) summation of
-/// `steps` terms, each a multiple of the next; empty for few terms. No
-/// accumulator takes many terms; the last one, whose roundings are not averaged
-/// with others, takes the fewest.
-llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
-
-/// The same if all carried values are sums. Long sums are split into parts,
-/// each starting from `zeros`, because the error grows with the number of terms
-/// per accumulator. `terms`: terms per call of `body` and accumulator, more
-/// than one if it is a loop itself.
-Carried carrySum(ElementEmitter &emitter, mlir::Value begin, mlir::Value end,
-                 int64_t step, mlir::ValueRange sums, mlir::ValueRange zeros,
-                 int64_t terms, CarriedBody body);
-
-/// `carry` and `carrySum` with a body that may fail.
-using FallibleBody =
-    llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>;
-mlir::FailureOr<Carried> carryLoop(ElementEmitter &emitter, mlir::Value begin,
-                                   mlir::Value end, int64_t step,
-                                   mlir::ValueRange initial, FallibleBody body);
-mlir::FailureOr<Carried> sumLoop(ElementEmitter &emitter, mlir::Value begin,
-                                 mlir::Value end, int64_t step,
-                                 mlir::ValueRange sums, mlir::ValueRange zeros,
-                                 int64_t terms, FallibleBody body);
 
 /// A nest of loops over positions, the last dimension in steps of `by`.
 struct LoopNest {

@@ -141,117 +141,6 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   return segments;
 }
 
-//===----------------------------------------------------------------------===//
-// Loops with carried values
-//===----------------------------------------------------------------------===//
-
-Carried mpc::carry(ElementEmitter &emitter, Value begin, Value end,
-                   int64_t step, ValueRange initial, CarriedBody body) {
-  std::optional<int64_t> first = getConstantIntValue(begin),
-                         limit = getConstantIntValue(end);
-  if (first && limit) {
-    if (*first >= *limit)
-      return Carried(initial);
-    if (*first + step >= *limit)
-      return body(begin, initial);
-  }
-  return emitter.indexMath().loop(begin, end, emitter.index(step), initial,
-                                  body);
-}
-
-SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
-  // Minimum steps for summation in parts, minimum part, and parts of a part.
-  constexpr int64_t kLongSum = 96, kLeastPart = 32, kParts = 8;
-  if (steps < kLongSum)
-    return {};
-  int64_t length = kLeastPart;
-  while (4 * length * length <= steps)
-    length *= 2;
-  SmallVector<int64_t, 4> lengths;
-  for (; length < steps; length *= kParts)
-    lengths.insert(lengths.begin(), length);
-  return lengths;
-}
-
-/// Sums [begin, end) hierarchically in parts of `lengths` steps. If every part
-/// is whole, `lengths` divide each other and the steps.
-static Carried addParts(ElementEmitter &emitter, Value begin, Value end,
-                        bool isWhole, int64_t step, ArrayRef<int64_t> lengths,
-                        ValueRange sums, ValueRange zeros, CarriedBody body) {
-  if (lengths.empty())
-    return carry(emitter, begin, end, step, sums, body);
-  IndexMath index = emitter.indexMath();
-  int64_t length = lengths.front();
-  auto sumOfPart = [&](Value from) {
-    if (length == 1)
-      return body(from, zeros);
-    Value to = index.add(from, length * step);
-    if (!isWhole)
-      to = index.min(to, end);
-    return addParts(emitter, from, to, isWhole, step, lengths.drop_front(),
-                    zeros, zeros, body);
-  };
-  return carry(emitter, begin, end, length * step, sums,
-               [&](Value from, ValueRange before) {
-                 Carried total;
-                 for (auto [sum, added] : llvm::zip(before, sumOfPart(from)))
-                   total.push_back(emitter.math().add(sum, added));
-                 return total;
-               });
-}
-
-Carried mpc::carrySum(ElementEmitter &emitter, Value begin, Value end,
-                      int64_t step, ValueRange sums, ValueRange zeros,
-                      int64_t terms, CarriedBody body) {
-  std::optional<int64_t> first = getConstantIntValue(begin),
-                         limit = getConstantIntValue(end);
-  int64_t steps =
-      first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  // A step with as many terms as a part is one.
-  SmallVector<int64_t, 4> lengths;
-  for (int64_t part : partsOfSum(steps * terms)) {
-    int64_t length = std::max<int64_t>(1, part / terms);
-    if (length < steps && (lengths.empty() || length < lengths.back()))
-      lengths.push_back(length);
-  }
-  bool isWhole = true;
-  int64_t outer = steps;
-  for (int64_t length : lengths) {
-    isWhole &= outer % length == 0;
-    outer = length;
-  }
-  return addParts(emitter, begin, end, isWhole, step, lengths, sums, zeros,
-                  body);
-}
-
-/// Runs `loop` with a body that carries its values on if `body` fails.
-static FailureOr<Carried>
-withFailures(FallibleBody body, llvm::function_ref<Carried(CarriedBody)> loop) {
-  bool hasFailed = false;
-  Carried result = loop([&](Value iv, ValueRange carried) {
-    FailureOr<Carried> next = body(iv, carried);
-    hasFailed |= failed(next);
-    return succeeded(next) ? *next : Carried(carried);
-  });
-  return hasFailed ? FailureOr<Carried>() : result;
-}
-
-FailureOr<Carried> mpc::carryLoop(ElementEmitter &emitter, Value begin,
-                                  Value end, int64_t step, ValueRange initial,
-                                  FallibleBody body) {
-  return withFailures(body, [&](CarriedBody safe) {
-    return carry(emitter, begin, end, step, initial, safe);
-  });
-}
-
-FailureOr<Carried> mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end,
-                                int64_t step, ValueRange sums, ValueRange zeros,
-                                int64_t terms, FallibleBody body) {
-  return withFailures(body, [&](CarriedBody safe) {
-    return carrySum(emitter, begin, end, step, sums, zeros, terms, safe);
-  });
-}
-
 Value mpc::isBefore(ValueMath &math, Value x, Value y, bool largest,
                     bool isUnsigned, bool nanFirst) {
   if (!isa<FloatType>(getElementTypeOrSelf(x.getType())))
@@ -311,9 +200,10 @@ LoopNest::run(ValueRange initial,
   auto loop = [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
                   int64_t terms, CarriedBody inner) {
     Value first = emitter.index(begin), last = emitter.index(end);
-    return zeros.empty() ? carry(emitter, first, last, step, sums, inner)
-                         : carrySum(emitter, first, last, step, sums, zeros,
-                                    terms, inner);
+    IndexMath index = emitter.indexMath();
+    return zeros.empty()
+               ? index.carry(first, last, step, sums, inner)
+               : index.carrySum(first, last, step, sums, zeros, terms, inner);
   };
   auto walkLine = [&](ValueRange sums) {
     int64_t size = to.back() - from.back(), whole = size / by * by;

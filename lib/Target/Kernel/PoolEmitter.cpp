@@ -171,7 +171,7 @@ Value mpc::emitPoolGradient(ElementEmitter &e, Operation *op,
     };
     return windows.isSingle
                ? body(windows.begin, sums)
-               : carry(e, windows.begin, windows.end, 1, sums, body);
+               : indexMath.carry(windows.begin, windows.end, 1, sums, body);
   };
   Value sum = nest(nest, 0, math.constant(type, 0))[0];
   return e.round(sum, elementType);

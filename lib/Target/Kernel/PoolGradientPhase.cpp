@@ -110,12 +110,12 @@ Value MaxPoolGradientPhase::gradientAt(ValueRange indices, Value mask) {
                      index.mul(output, pool.strides[dim]));
   };
   SmallVector<Value> at(indices);
-  Carried sum = carry(
-      emitter, holding[0].begin, holding[0].end, 1, math.constant(type, 0),
+  Carried sum = index.carry(
+      holding[0].begin, holding[0].end, 1, math.constant(type, 0),
       [&](Value h, ValueRange lines) {
         at[1] = h;
-        return carry(
-            emitter, holding[1].begin, holding[1].end, 1, lines,
+        return index.carry(
+            holding[1].begin, holding[1].end, 1, lines,
             [&](Value w, ValueRange sums) {
               at[2] = w;
               Value own = index.add(index.mul(placeIn(0, h), pool.window[1]),

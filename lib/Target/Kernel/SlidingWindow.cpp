@@ -68,12 +68,11 @@ Carried mpc::overWindow(ElementEmitter &emitter,
     if (dim == window.size())
       return body(carried);
     const WindowDimension &range = window[dim];
-    return carry(emitter, range.begin, range.end, 1, carried,
-                 [&](Value k, ValueRange next) {
-                   place(dim, k,
-                         math.add(range.start, math.mul(k, range.dilation)));
-                   return self(self, dim + 1, next);
-                 });
+    return math.carry(
+        range.begin, range.end, 1, carried, [&](Value k, ValueRange next) {
+          place(dim, k, math.add(range.start, math.mul(k, range.dilation)));
+          return self(self, dim + 1, next);
+        });
   };
   return nest(nest, 0, initial);
 }

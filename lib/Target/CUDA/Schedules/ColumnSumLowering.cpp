@@ -75,34 +75,33 @@ void ColumnSumLowering::eachStep(
     llvm::function_ref<void(Value step, Value position)> body) {
   int64_t stride = team.getMembers() * team.getVector();
   Block *outside = kernel.builder.getInsertionBlock();
-  (void)carryLoop(
-      emitter, index.constant(0), index.constant(team.getSteps()), 1, {},
-      [&](Value step, ValueRange) -> FailureOr<Carried> {
-        Block *block = kernel.builder.getInsertionBlock();
-        if (team.getSums() == tile::Place::registers && block != outside)
-          block->getParentOp()->setAttr(kUnrollAttr,
-                                        kernel.builder.getUnitAttr());
-        Value position = index.add(index.mul(step, stride), start);
-        Value inside = team.getSteps() * stride == length
-                           ? Value()
-                           : index.less(position, length);
-        kernel.within(inside, [&] { body(step, position); });
-        return Carried{};
-      });
+  index.carry(index.constant(0), index.constant(team.getSteps()), 1, {},
+              [&](Value step, ValueRange) {
+                Block *block = kernel.builder.getInsertionBlock();
+                if (team.getSums() == tile::Place::registers &&
+                    block != outside)
+                  block->getParentOp()->setAttr(kUnrollAttr,
+                                                kernel.builder.getUnitAttr());
+                Value position = index.add(index.mul(step, stride), start);
+                Value inside = team.getSteps() * stride == length
+                                   ? Value()
+                                   : index.less(position, length);
+                kernel.within(inside, [&] { body(step, position); });
+                return Carried{};
+              });
 }
 
 LogicalResult
 ColumnSumLowering::eachColumn(llvm::function_ref<LogicalResult(Value)> body) {
   Value first = index.mul(kernel.thread(), joined);
-  FailureOr<Carried> done =
-      carryLoop(emitter, first, index.constant(length), threads * joined, {},
-                [&](Value column, ValueRange) -> FailureOr<Carried> {
-                  kernel.named(column, "column");
-                  if (failed(body(column)))
-                    return failure();
-                  return Carried{};
-                });
-  return success(succeeded(done));
+  LogicalResult result = success();
+  index.carry(first, index.constant(length), threads * joined, {},
+              [&](Value column, ValueRange) {
+                kernel.named(column, "column");
+                result = body(column);
+                return Carried{};
+              });
+  return result;
 }
 
 Value ColumnSumLowering::at(const Sum &sum, Value line, Value column) {
@@ -143,15 +142,15 @@ void ColumnSumLowering::begin(Value firstPosition, Value itemOfBlock) {
     }
     // Including vectors past the end of the row.
     Block *outside = builder.getInsertionBlock();
-    (void)carryLoop(emitter, index.constant(0), index.constant(team.getSteps()),
-                    1, {}, [&](Value step, ValueRange) -> FailureOr<Carried> {
-                      Block *block = builder.getInsertionBlock();
-                      if (block != outside)
-                        block->getParentOp()->setAttr(kUnrollAttr,
-                                                      builder.getUnitAttr());
-                      clear(step, {});
-                      return Carried{};
-                    });
+    index.carry(index.constant(0), index.constant(team.getSteps()), 1, {},
+                [&](Value step, ValueRange) {
+                  Block *block = builder.getInsertionBlock();
+                  if (block != outside)
+                    block->getParentOp()->setAttr(kUnrollAttr,
+                                                  builder.getUnitAttr());
+                  clear(step, {});
+                  return Carried{};
+                });
   }
 }
 
@@ -201,15 +200,14 @@ void ColumnSumLowering::storeColumnPartials(Sum &sum) {
   });
   kernel.barrier();
   (void)eachColumn([&](Value column) {
-    FailureOr<Carried> total =
-        carryLoop(emitter, index.constant(0), index.constant(team.getItems()),
-                  1, zero(sum, joined),
-                  [&](Value number, ValueRange carried) -> FailureOr<Carried> {
-                    Value next = emitter.load(shared, sum.type,
-                                              at(sum, number, column), joined);
-                    return Carried{math.add(carried[0], next)};
-                  });
-    emitter.store(total->front(), sum.lines, at(sum, kernel.block(), column),
+    Carried total =
+        index.carry(index.constant(0), index.constant(team.getItems()), 1,
+                    zero(sum, joined), [&](Value number, ValueRange carried) {
+                      Value next = emitter.load(
+                          shared, sum.type, at(sum, number, column), joined);
+                      return Carried{math.add(carried[0], next)};
+                    });
+    emitter.store(total.front(), sum.lines, at(sum, kernel.block(), column),
                   joined);
     return success();
   });
@@ -236,15 +234,14 @@ void ColumnSumLowering::storeScalarPartial(Sum &sum) {
   emitter.store(own, shared, thread, 1);
   kernel.barrier();
   auto addUp = [&](Value first, int64_t count, int64_t stride) -> Value {
-    return carryLoop(
-               emitter, index.constant(0), index.constant(count), 1,
-               zero(sum, 1),
-               [&](Value number, ValueRange carried) -> FailureOr<Carried> {
+    return index
+        .carry(index.constant(0), index.constant(count), 1, zero(sum, 1),
+               [&](Value number, ValueRange carried) {
                  Value place = index.add(first, index.mul(number, stride));
                  return Carried{math.add(
                      carried[0], emitter.load(shared, sum.type, place, 1))};
                })
-        ->front();
+        .front();
   };
   if (threads > width) {
     kernel.within(index.less(thread, width), [&] {
@@ -276,9 +273,9 @@ LogicalResult ColumnSumLowering::join(Value first, int64_t count,
     Carried zeros;
     for (Sum *sum : of)
       zeros.push_back(zero(*sum, lanes));
-    return *carryLoop(
-        emitter, index.constant(0), index.constant(count), 1, zeros,
-        [&](Value number, ValueRange carried) -> FailureOr<Carried> {
+    return index.carry(
+        index.constant(0), index.constant(count), 1, zeros,
+        [&](Value number, ValueRange carried) {
           Carried next;
           Value line = index.add(first, number);
           for (auto [sum, value] : llvm::zip(of, carried))

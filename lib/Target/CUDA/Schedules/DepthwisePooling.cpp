@@ -68,7 +68,7 @@ public:
 
 private:
   FailureOr<Value> sumPixels();
-  FailureOr<Value> addPixel(Value number, Value inside, Value sum);
+  FailureOr<Value> emitPixel(Value number);
   Value addLines(Value array, Value begin, Value first, int64_t count,
                  int64_t step);
   void joinThreads(Value sum);
@@ -122,58 +122,47 @@ LogicalResult cuda::emitPooled(GpuKernel &kernel, const FusedGemm &problem,
 // Sum per thread
 //===----------------------------------------------------------------------===//
 
-/// Adds the result at pixel `number` of the image.
-FailureOr<Value> DepthwisePoolingEmitter::addPixel(Value number, Value inside,
-                                                   Value sum) {
-  auto add = [&]() -> FailureOr<Value> {
-    SmallVector<Value> pixel = {image};
-    llvm::append_range(pixel, index.delinearize(number, shape.out));
-    auto op = cast<ConvOp>(problem.anchor);
-    FailureOr<Value> result =
-        sumDepthwise(kernel, op, shape, pixel, channel, shares.lanes);
-    if (failed(result))
-      return failure();
-    FailureOr<Value> value = epilogue.emitWith(
-        kernel, *result,
-        shape.indices(image, ArrayRef(pixel).drop_front(), channel),
-        problem.pool.op->getOperand(0));
-    if (failed(value))
-      return failure();
-    return math.add(sum, *value);
-  };
-  if (!inside)
-    return add();
-  auto branch = scf::IfOp::create(kernel.builder, kernel.loc, sum.getType(),
-                                  inside, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(kernel.builder);
-  kernel.builder.setInsertionPointToEnd(branch.thenBlock());
-  FailureOr<Value> more = add();
-  if (failed(more))
+/// Computes the result at pixel `number` of the image.
+FailureOr<Value> DepthwisePoolingEmitter::emitPixel(Value number) {
+  SmallVector<Value> pixel = {image};
+  llvm::append_range(pixel, index.delinearize(number, shape.out));
+  auto op = cast<ConvOp>(problem.anchor);
+  FailureOr<Value> result =
+      sumDepthwise(kernel, op, shape, pixel, channel, shares.lanes);
+  if (failed(result))
     return failure();
-  scf::YieldOp::create(kernel.builder, kernel.loc, *more);
-  kernel.builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(kernel.builder, kernel.loc, sum);
-  return branch.getResult(0);
+  return epilogue.emitWith(
+      kernel, *result,
+      shape.indices(image, ArrayRef(pixel).drop_front(), channel),
+      problem.pool.op->getOperand(0));
 }
 
 FailureOr<Value> DepthwisePoolingEmitter::sumPixels() {
-  FailureOr<Carried> sums = carryLoop(
-      emitter, index.constant(0), index.constant(shares.steps), 1, zero(),
-      [&](Value step, ValueRange carried) -> FailureOr<Carried> {
-        Value line = index.add(index.mul(chunk, shares.steps), step);
-        Value number =
-            kernel.named(index.add(index.mul(line, shares.rows), row), "pixel");
-        Value inside = exists;
-        if (shares.chunks * shares.steps * shares.rows != shares.pixels) {
-          Value isPixel = index.less(number, shares.pixels);
-          inside = inside ? math.bitAnd(inside, isPixel) : isPixel;
-        }
-        FailureOr<Value> sum = addPixel(number, inside, carried.front());
-        if (failed(sum))
-          return failure();
-        return Carried{*sum};
-      });
-  return failed(sums) ? FailureOr<Value>() : sums->front();
+  LogicalResult result = success();
+  auto addPixel = [&](Value step, ValueRange carried) {
+    Value line = index.add(index.mul(chunk, shares.steps), step);
+    Value number =
+        kernel.named(index.add(index.mul(line, shares.rows), row), "pixel");
+    Value inside = exists;
+    if (shares.chunks * shares.steps * shares.rows != shares.pixels) {
+      Value isPixel = index.less(number, shares.pixels);
+      inside = inside ? math.bitAnd(inside, isPixel) : isPixel;
+    }
+    Carried before(carried);
+    return index.choose(
+        inside, carried.getTypes(),
+        [&] {
+          FailureOr<Value> value = emitPixel(number);
+          if (succeeded(value))
+            return Carried{math.add(before[0], *value)};
+          result = failure();
+          return before;
+        },
+        [&] { return before; });
+  };
+  Value total = index.carry(index.constant(0), index.constant(shares.steps), 1,
+                            zero(), addPixel)[0];
+  return failed(result) ? FailureOr<Value>() : total;
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,15 +173,15 @@ FailureOr<Value> DepthwisePoolingEmitter::sumPixels() {
 /// 0 is at `begin`.
 Value DepthwisePoolingEmitter::addLines(Value array, Value begin, Value first,
                                         int64_t count, int64_t step) {
-  return carryLoop(emitter, first, index.constant(count), step, zero(),
-                   [&](Value line, ValueRange carried) -> FailureOr<Carried> {
-                     Value at =
-                         index.add(begin, index.mul(line, shares.width()));
-                     Value next = emitter.load(
-                         array, kernel.builder.getF32Type(), at, shares.lanes);
-                     return Carried{math.add(carried.front(), next)};
-                   })
-      ->front();
+  return index
+      .carry(first, index.constant(count), step, zero(),
+             [&](Value line, ValueRange carried) {
+               Value at = index.add(begin, index.mul(line, shares.width()));
+               Value next = emitter.load(array, kernel.builder.getF32Type(), at,
+                                         shares.lanes);
+               return Carried{math.add(carried.front(), next)};
+             })
+      .front();
 }
 
 /// Stores `sum` at the thread's position of the block's partial sums.

@@ -155,20 +155,17 @@ Carried DirectFilterGradientEmitter::sum() {
                 math.constant(lanesOf(problem.type, problem.lanes), 0));
   SmallVector<int64_t> outer = {problem.batch};
   outer.append(problem.positions.begin(), problem.positions.end() - 1);
-  return *carryLoop(
-      emitter, begin, end, 1, zeros,
-      [&](Value line, ValueRange carried) -> FailureOr<Carried> {
-        SmallVector<Value> at = index.delinearize(line, outer);
-        Value image = at.front();
-        at.erase(at.begin());
-        return carryLoop(
-            emitter, constant(0), constant(problem.positions.back()), 1,
-            carried, [&](Value last, ValueRange sums) -> FailureOr<Carried> {
-              SmallVector<Value> position = at;
-              position.push_back(last);
-              return addAt(image, position, sums);
-            });
-      });
+  return index.carry(begin, end, 1, zeros, [&](Value line, ValueRange carried) {
+    SmallVector<Value> at = index.delinearize(line, outer);
+    Value image = at.front();
+    at.erase(at.begin());
+    return index.carry(constant(0), constant(problem.positions.back()), 1,
+                       carried, [&](Value last, ValueRange sums) {
+                         SmallVector<Value> position = at;
+                         position.push_back(last);
+                         return addAt(image, position, sums);
+                       });
+  });
 }
 
 /// Accumulates one output position, if the window is in bounds.
@@ -222,16 +219,8 @@ Carried DirectFilterGradientEmitter::addAt(Value image, ArrayRef<Value> at,
     }
     return next;
   };
-  if (!inside)
-    return add();
-  auto branch = scf::IfOp::create(builder, loc, sums.getTypes(), inside,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, add());
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, sums);
-  return Carried(branch.getResults());
+  return index.choose(inside, sums.getTypes(), add,
+                      [&] { return Carried(sums); });
 }
 
 void DirectFilterGradientEmitter::store(ValueRange sums) {
@@ -301,9 +290,9 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
   (void)inLastBlock(kernel, counters, kernel.block(), splits, [&] {
     Carried zeros(problem.rows,
                   math.constant(lanesOf(problem.type, problem.lanes), 0));
-    Carried total = *carryLoop(
-        emitter, constant(0), constant(splits), 1, zeros,
-        [&](Value number, ValueRange carried) -> FailureOr<Carried> {
+    Carried total = index.carry(
+        constant(0), constant(splits), 1, zeros,
+        [&](Value number, ValueRange carried) {
           Value place = index.add(index.mul(number, line), own);
           Carried next;
           for (auto [row, sum] : llvm::enumerate(carried))

@@ -374,7 +374,12 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
   Value first = math.add(math.mul(kernel.block(), threads), kernel.thread());
   ElementEmitter emitter(b, anchor->getLoc(), cudaElementTarget());
   kernel.bindInputs(emitter);
-  auto copy = [&](Value item, ValueRange) -> FailureOr<Carried> {
+  Block *outside = b.getInsertionBlock();
+  auto copy = [&](Value item) -> LogicalResult {
+    Block *block = b.getInsertionBlock();
+    if (block != outside)
+      block->getParentOp()->setAttr(kUnrollAttr,
+                                    b.getI64IntegerAttr(kInFlight));
     kernel.named(item, "itemOfRest");
     SmallVector<Value> places = math.delinearize(item, extents);
     SmallVector<Value> at(from.size());
@@ -401,17 +406,12 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
       emitter.store(*element, kernel.outputs[output], to, width);
       emitter.unbind(concat.getResult());
     }
-    return Carried{};
+    return success();
   };
-  Block *outside = b.getInsertionBlock();
-  FailureOr<Carried> done =
-      carryLoop(emitter, first, math.constant(items), all, {},
-                [&](Value item, ValueRange carried) -> FailureOr<Carried> {
-                  Block *block = b.getInsertionBlock();
-                  if (block != outside)
-                    block->getParentOp()->setAttr(
-                        kUnrollAttr, b.getI64IntegerAttr(kInFlight));
-                  return copy(item, carried);
-                });
-  return success(succeeded(done));
+  LogicalResult done = success();
+  math.carry(first, math.constant(items), all, {}, [&](Value item, ValueRange) {
+    done = copy(item);
+    return Carried{};
+  });
+  return done;
 }

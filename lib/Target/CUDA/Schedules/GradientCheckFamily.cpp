@@ -286,9 +286,10 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
   for (const GradientTraversal::Use &use : uses)
     initial.push_back(
         math.constant(lanesOf(plan.checks[use.check].type, lanes), 0));
-  FailureOr<Carried> sums = carryLoop(
-      emitter, start, index.constant(items), threads * blocks, initial,
-      [&](Value item, ValueRange carried) -> FailureOr<Carried> {
+  LogicalResult result = success();
+  Carried sums = index.carry(
+      start, index.constant(items), threads * blocks, initial,
+      [&](Value item, ValueRange carried) {
         Type element = getElementTypeOrSelf(argument.getType());
         Value loaded =
             emitter.load(memref, element, index.mul(item, lanes), lanes);
@@ -301,17 +302,19 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
               !getElementTypeOrSelf(value.getType()).isF64())
             value = math.extendFloat(value, builder.getF64Type());
           FailureOr<Value> exact = unscaled(check, value);
-          if (failed(exact))
-            return failure();
+          if (failed(exact)) {
+            result = failure();
+            return Carried(carried);
+          }
           next.push_back(check.isNorm
                              ? math.fma(*exact, *exact, sum)
                              : math.add(sum, math.sub(*exact, *exact)));
         }
         return next;
       });
-  if (failed(sums))
+  if (failed(result))
     return failure();
-  for (auto [use, sum] : llvm::zip(uses, *sums)) {
+  for (auto [use, sum] : llvm::zip(uses, sums)) {
     Value scalar = sum;
     if (lanes > 1)
       scalar = reduceLanes(emitter, sum, [&](ValueRange x, ValueRange y) {
@@ -325,14 +328,14 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
 Value GradientCheckEmitter::sumOfArray(Value array, Value begin, Value end,
                                        int64_t step, bool ofSquares) {
   Type type = cast<MemRefType>(array.getType()).getElementType();
-  return carryLoop(emitter, begin, end, step, math.constant(type, 0),
-                   [&](Value i, ValueRange sum) -> FailureOr<Carried> {
-                     Value part =
-                         memref::LoadOp::create(builder, loc, array, i);
-                     return Carried{ofSquares ? math.fma(part, part, sum[0])
-                                              : math.add(sum[0], part)};
-                   })
-      ->front();
+  return index
+      .carry(begin, end, step, math.constant(type, 0),
+             [&](Value i, ValueRange sum) {
+               Value part = index.load(array, i);
+               return Carried{ofSquares ? math.fma(part, part, sum[0])
+                                        : math.add(sum[0], part)};
+             })
+      .front();
 }
 
 Value GradientCheckEmitter::sumOfWarp(Value own) {
@@ -473,10 +476,10 @@ void GradientCheckEmitter::finishFlags(size_t number) {
   auto count = static_cast<int64_t>(check.gradients.size());
   OpBuilder::InsertionGuard guard(builder);
   enter(isFirstThread());
-  FailureOr<Carried> found = carryLoop(
-      emitter, zero(), emitter.index(count), 1,
+  Carried found = index.carry(
+      zero(), emitter.index(count), 1,
       {math.integer(i64, -1), math.integer(i64, 0)},
-      [&](Value i, ValueRange carried) -> FailureOr<Carried> {
+      [&](Value i, ValueRange carried) {
         Value place = index.sub(index.constant(count - 1), i);
         Value flag = memref::LoadOp::create(builder, loc, left[number], place);
         memref::StoreOp::create(builder, loc, math.integer(i32, 0),
@@ -489,11 +492,11 @@ void GradientCheckEmitter::finishFlags(size_t number) {
       });
   if (Value finite = outputOf(kernel, check.op->getResult(0)))
     emitter.store(
-        math.compare(CmpIPredicate::eq, (*found)[1], math.integer(i64, 0)),
-        finite, {}, 1);
+        math.compare(CmpIPredicate::eq, found[1], math.integer(i64, 0)), finite,
+        {}, 1);
   if (Value record = outputOf(kernel, check.op->getResult(1))) {
-    emitter.store((*found)[0], record, zero(), 1);
-    emitter.store((*found)[1], record, emitter.index(1), 1);
+    emitter.store(found[0], record, zero(), 1);
+    emitter.store(found[1], record, emitter.index(1), 1);
   }
 }
 

@@ -122,28 +122,19 @@ void GpuBody::barrier() { gpu::BarrierOp::create(builder, loc); }
 void GpuBody::within(Value condition, llvm::function_ref<void()> body) {
   if (!condition)
     return body();
-  auto branch = scf::IfOp::create(builder, loc, condition);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-  body();
+  IndexMath{builder, loc}.branch(condition, body);
 }
 
 Value GpuBody::orElse(Value condition, Type type,
                       llvm::function_ref<Value()> body,
                       llvm::function_ref<Value()> other) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(builder, loc, TypeRange(type), condition,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, body());
-  builder.setInsertionPointToStart(branch.elseBlock());
-  Value rest = other ? other()
-                     : Value(arith::ConstantOp::create(
-                           builder, loc, type, builder.getZeroAttr(type)));
-  scf::YieldOp::create(builder, loc, rest);
-  return branch.getResult(0);
+  auto zero = [&]() -> Value {
+    return arith::ConstantOp::create(builder, loc, type,
+                                     builder.getZeroAttr(type));
+  };
+  return IndexMath{builder, loc}.choose(
+      condition, type, [&] { return Carried{body()}; },
+      [&] { return Carried{other ? other() : zero()}; })[0];
 }
 
 Value GpuBody::named(Value value, StringRef name) {

@@ -93,18 +93,17 @@ LogicalResult ThreadGroupLowering::checkLaunch() {
 }
 
 LogicalResult ThreadGroupLowering::moveRounds(Block &block) {
-  FailureOr<Carried> done =
-      carryLoop(emitter, emitter.index(0), emitter.index(team.getRounds()), 1,
-                {}, [&](Value round, ValueRange) -> FailureOr<Carried> {
-                  placeItem(round);
-                  if (failed(moveItem(block)))
-                    return failure();
-                  // The warps reuse shared memory for the next items.
-                  if (team.getRounds() > 1 && team.getMembers() > kWarp)
-                    kernel.barrier();
-                  return Carried{};
-                });
-  return success(succeeded(done));
+  LogicalResult result = success();
+  index.carry(index.constant(0), index.constant(team.getRounds()), 1, {},
+              [&](Value round, ValueRange) {
+                placeItem(round);
+                result = moveItem(block);
+                // The warps reuse shared memory for the next items.
+                if (team.getRounds() > 1 && team.getMembers() > kWarp)
+                  kernel.barrier();
+                return Carried{};
+              });
+  return result;
 }
 
 LogicalResult ThreadGroupLowering::moveItem(Block &block) {
@@ -231,31 +230,6 @@ SmallVector<Value> ThreadGroupLowering::setPosition(ItemLoopOp walk,
   return index.delinearize(position, walk.getTo());
 }
 
-FailureOr<Carried>
-ThreadGroupLowering::guarded(Value condition, ValueRange otherwise,
-                             llvm::function_ref<FailureOr<Carried>()> body) {
-  if (!condition)
-    return body();
-  if (otherwise.empty()) {
-    FailureOr<Carried> values = failure();
-    kernel.within(condition, [&] { values = body(); });
-    return values;
-  }
-  OpBuilder &builder = kernel.builder;
-  auto branch =
-      scf::IfOp::create(builder, kernel.loc, otherwise.getTypes(), condition,
-                        /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  FailureOr<Carried> values = body();
-  if (failed(values))
-    return values;
-  scf::YieldOp::create(builder, kernel.loc, *values);
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, kernel.loc, otherwise);
-  return Carried(branch.getResults());
-}
-
 LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
   int64_t by = team.getColumns() ? 1 : team.getVector();
   bool fits = int64_t(walk.getBy()) == by && walk.getTo().back() % by == 0 &&
@@ -270,7 +244,8 @@ LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
       team.getKeep() == Place::registers || team.getSteps() <= kUnrolledSteps;
   OpBuilder &builder = kernel.builder;
   Block *outside = builder.getInsertionBlock();
-  auto step = [&](Value iteration, ValueRange carried) -> FailureOr<Carried> {
+  LogicalResult result = success();
+  auto step = [&](Value iteration, ValueRange carried) {
     Block *block = builder.getInsertionBlock();
     if (unrolled && block != outside)
       block->getParentOp()->setAttr(kUnrollAttr, builder.getUnitAttr());
@@ -280,21 +255,24 @@ LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
     for (auto [argument, value] :
          llvm::zip_equal(body.getArguments(), arguments))
       argument.replaceAllUsesWith(value);
-    return guarded(inside, carried, [&]() -> FailureOr<Carried> {
-      if (failed(moveItem(body)))
-        return failure();
-      return Carried(body.getTerminator()->getOperands());
-    });
+    Carried before(carried);
+    return index.choose(
+        inside, carried.getTypes(),
+        [&] {
+          result = moveItem(body);
+          return failed(result) ? before
+                                : Carried(body.getTerminator()->getOperands());
+        },
+        [&] { return before; });
   };
   Value begin = emitter.index(0), end = emitter.index(team.getSteps());
-  FailureOr<Carried> values =
-      addsUp(walk) ? sumLoop(emitter, begin, end, 1, walk.getInitial(),
-                             walk.getInitial(), /*terms=*/1, step)
-                   : carryLoop(emitter, begin, end, 1, walk.getInitial(), step);
-  if (failed(values))
-    return failure();
-  walk->replaceAllUsesWith(*values);
-  return success();
+  Carried values = addsUp(walk)
+                       ? index.carrySum(begin, end, 1, walk.getInitial(),
+                                        walk.getInitial(), /*terms=*/1, step)
+                       : index.carry(begin, end, 1, walk.getInitial(), step);
+  if (succeeded(result))
+    walk->replaceAllUsesWith(values);
+  return result;
 }
 
 LogicalResult ThreadGroupLowering::lowerCommit(ItemStoreOp commit) {
@@ -517,12 +495,11 @@ Carried ThreadGroupLowering::reduceColumns(ItemReduceOp op, ValueRange values) {
           array, getElementTypeOrSelf(value.getType()), {line, place}, lanes));
     return loaded;
   };
-  return *carryLoop(emitter, emitter.index(1), emitter.index(team.getMembers()),
-                    1, load(emitter.index(0)),
-                    [&](Value line, ValueRange carried) -> FailureOr<Carried> {
-                      return applyReduction(kernel.builder, op, carried,
-                                            load(line));
-                    });
+  return index.carry(
+      emitter.index(1), emitter.index(team.getMembers()), 1,
+      load(emitter.index(0)), [&](Value line, ValueRange carried) {
+        return applyReduction(kernel.builder, op, carried, load(line));
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -607,19 +584,21 @@ LogicalResult ThreadGroupLowering::finishJoins(ArrayRef<ItemReduceOp> joins,
                             : vector::BroadcastOp::create(
                                   kernel.builder, kernel.loc,
                                   lanesOf(value.getType(), lanes), value));
-    FailureOr<Carried> joined = carryLoop(
-        emitter, emitter.index(0), emitter.index(steps), 1, initial,
-        [&](Value iteration, ValueRange carried) -> FailureOr<Carried> {
+    Carried joined = index.carry(
+        index.constant(0), index.constant(steps), 1, initial,
+        [&](Value iteration, ValueRange carried) {
           Value line = index.add(index.mul(iteration, members), member);
           Value exists =
               steps * members == splits ? Value() : index.less(line, splits);
-          return guarded(exists, carried, [&]() -> FailureOr<Carried> {
-            return applyReduction(kernel.builder, join, carried, load(line));
-          });
+          return index.choose(
+              exists, carried.getTypes(),
+              [&] {
+                return applyReduction(kernel.builder, join, carried,
+                                      load(line));
+              },
+              [&] { return Carried(carried); });
         });
-    if (failed(joined))
-      return failure();
-    join->replaceAllUsesWith(reduceGroup(join, *joined));
+    join->replaceAllUsesWith(reduceGroup(join, joined));
     join.erase();
   }
   return success();

@@ -43,10 +43,6 @@ private:
   llvm::SmallVector<mlir::Value> setPosition(tile::ItemLoopOp walk,
                                              mlir::Value iteration);
   mlir::LogicalResult lowerCommit(tile::ItemStoreOp commit);
-  /// Emits `body` under `condition` (null: always), else yields `otherwise`.
-  mlir::FailureOr<Carried>
-  guarded(mlir::Value condition, mlir::ValueRange otherwise,
-          llvm::function_ref<mlir::FailureOr<Carried>()> body);
 
   // Buffers (ThreadGroupLowering.cpp).
   mlir::LogicalResult makeBuffer(tile::ItemBufferOp keep);
