@@ -12,15 +12,9 @@
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
-#include "ThreadGroupLowering.h"
-
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
-
-#include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace mpc;
@@ -334,11 +328,7 @@ std::unique_ptr<RowReductionPlan> RowReductionPlan::of(func::FuncOp kernel) {
 // Column sums of row kernels
 //
 // Finds sums over rows (as in the gradient of a norm's scale and bias) and
-// replaces them by their summands in the row form; schedules such kernels.
-//===----------------------------------------------------------------------===//
-
-//===----------------------------------------------------------------------===//
-// Analysis
+// replaces them by their summands in the row form.
 //===----------------------------------------------------------------------===//
 
 /// Returns the number of leading dimensions of its operand that a reducing op
@@ -455,136 +445,6 @@ void RowReductionPlan::takeColumnSums(func::FuncOp kernel, IRMapping &mapping) {
   copy->setFunctionType(FunctionType::get(kernel.getContext(),
                                           block.getArgumentTypes(),
                                           TypeRange(ValueRange(values))));
-}
-
-//===----------------------------------------------------------------------===//
-// Schedule
-//===----------------------------------------------------------------------===//
-
-/// Maximum threads per block, and threads per block for short rows: large
-/// blocks reduce their column sums in shared memory and leave few partial rows.
-static constexpr int64_t kMostPlanThreads = 1024, kBlockThreads = 512;
-/// Minimum threads for a multiprocessor to be used at all.
-static constexpr int64_t kLeastBusy = 64;
-/// Maximum 4-byte values of a row that a thread buffers.
-static constexpr int64_t kMostRowValues = 32;
-/// Maximum 4-byte values of a row and of accumulators per thread with one warp
-/// per row, and threads per block for that case: no block barrier, at the price
-/// of lower occupancy.
-static constexpr int64_t kHeldByWarps = 120, kThreadsOfWarps = 256;
-/// Maximum unrolled steps without buffered values.
-static constexpr int64_t kUnrolledPlanSteps = 8;
-/// Number of blocks whose sums are reduced in a single stage.
-static constexpr int64_t kLeastTeam = 16;
-/// Shared memory for reductions across warps, and the maximum for the rows of a
-/// block, in bytes.
-static constexpr int64_t kReserved = 2048, kJoinBytes = 32 * 1024;
-
-/// Returns the number of 4-byte row values and accumulators for which a thread
-/// has registers, with at least `group` threads per block.
-static int64_t mostHeld(int64_t group) {
-  return group <= kBlockThreads ? 48 : 24;
-}
-
-Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
-                                  const CudaTarget &target) {
-  auto words = [](int64_t bytes) -> int64_t {
-    return llvm::divideCeil(bytes, int64_t{4});
-  };
-  int64_t kept = words(plan.keptBytes()), summed = 0, widest = 4;
-  for (const RowColumnSum &sum : plan.columnSums()) {
-    int64_t bytes = bytesPerElement(carriedType(accumulatorType(sum.op)));
-    widest = std::max(widest, bytes);
-    if (sum.isPerColumn)
-      summed += words(bytes);
-  }
-
-  RowThreadMapping geometry;
-  geometry.vector = plan.lanes();
-  auto isTooMuch = [&](int64_t share, int64_t group) {
-    return share * kept > kMostRowValues ||
-           share * (kept + summed) > mostHeld(group);
-  };
-  while (geometry.vector > 1 && isTooMuch(geometry.vector, kBlockThreads))
-    geometry.vector /= 2;
-  auto vectors =
-      static_cast<int64_t>(llvm::divideCeil(plan.length(), geometry.vector));
-  auto share = [&](int64_t group) -> int64_t {
-    return llvm::divideCeil(vectors, group) * geometry.vector;
-  };
-  int64_t group = 1, wanted = target.multiprocessors() * kThreadsPerProcessor;
-  while (group < kMostPlanThreads && group < vectors &&
-         (group < 4 || isTooMuch(share(group), group) ||
-          plan.rowCount() * group < wanted))
-    group *= 2;
-  bool isByWarps =
-      group > kWarp && share(kWarp) * (kept + summed) <= kHeldByWarps &&
-      plan.rowCount() * kWarp >= target.multiprocessors() * kThreadsOfWarps;
-  if (isByWarps)
-    group = kWarp;
-  geometry.steps = llvm::divideCeil(vectors, group);
-
-  if (kept && (isByWarps || share(group) * kept <= kMostRowValues)) {
-    geometry.keep = tile::Place::registers;
-  } else if (kept) {
-    int64_t vector = std::min(geometry.vector, 16 / plan.carriedBytes()),
-            steps = llvm::divideCeil(plan.length(), group * vector),
-            bytes = plan.keptBytes() * std::max(group, kWarp) * vector * steps;
-    if (bytes + kReserved <= target.sharedBytesPerBlock()) {
-      geometry.keep = tile::Place::shared;
-      geometry.vector = vector;
-      geometry.steps = steps;
-    }
-  }
-  bool isUnrolled = geometry.keep == tile::Place::registers ||
-                    geometry.steps <= kUnrolledPlanSteps;
-  if (!isUnrolled || (!isByWarps && share(group) * summed > mostHeld(group))) {
-    // A block accumulates one row at a time in scratch memory.
-    geometry.sums = tile::Place::nowhere;
-    group = std::max(group, kWarp);
-    geometry.steps = llvm::divideCeil(plan.length(), group * geometry.vector);
-  }
-  geometry.group = group;
-
-  bool isAlone = geometry.sums == tile::Place::nowhere ||
-                 geometry.keep == tile::Place::shared || group >= kBlockThreads;
-  int64_t together = isByWarps ? kThreadsOfWarps : kBlockThreads;
-  geometry.items =
-      isAlone ? std::max<int64_t>(1, kWarp / group) : together / group;
-  // Enough blocks to fill the device; for small kernels as few as a single
-  // reduction stage needs.
-  int64_t least =
-      plan.rowCount() * group < target.multiprocessors() * kLeastBusy
-          ? kLeastTeam
-          : target.multiprocessors();
-  while (geometry.items > 1 && geometry.items * group > kWarp &&
-         (plan.rowCount() < least * geometry.items ||
-          geometry.items * plan.length() * widest > kJoinBytes))
-    geometry.items /= 2;
-  Schedule schedule;
-  if (geometry.keep == tile::Place::shared)
-    schedule.sharedBytes = plan.keptBytes() * group * geometry.items *
-                           geometry.vector * geometry.steps;
-
-  int64_t turns = llvm::divideCeil(plan.rowCount(), geometry.items);
-  int64_t most = target.multiprocessors() *
-                 std::max<int64_t>(1, (isByWarps ? 2 * kThreadsOfWarps
-                                                 : kThreadsPerProcessor) /
-                                          (group * geometry.items));
-  geometry.rounds = llvm::divideCeil(turns, most);
-  int64_t blocks = llvm::divideCeil(turns, geometry.rounds);
-  geometry.groups = blocks;
-  if (blocks > kLeastTeam) {
-    geometry.groups =
-        std::llround(std::ceil(std::sqrt(static_cast<double>(blocks))));
-    blocks = llvm::divideCeil(blocks, geometry.groups) * geometry.groups;
-  }
-  schedule.threads = geometry.group * geometry.items;
-  schedule.team = geometry.team(plan);
-  schedule.blocks[0] = blocks;
-  schedule.scratchBytes =
-      ColumnSumScratch(plan.sumTypes(), schedule.team, blocks).bytes;
-  return schedule;
 }
 
 //===----------------------------------------------------------------------===//

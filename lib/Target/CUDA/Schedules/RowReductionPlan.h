@@ -125,10 +125,6 @@ private:
 mlir::LogicalResult emitRows(GpuKernel &kernel, const RowReductionPlan &plan,
                              tile::ThreadMappingAttr team);
 
-/// Chooses a schedule for a kernel with column sums.
-Schedule scheduleColumnSums(const RowReductionPlan &plan,
-                            const CudaTarget &target);
-
 } // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ROWREDUCTIONPLAN_H

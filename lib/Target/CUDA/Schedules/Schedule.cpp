@@ -119,10 +119,17 @@ Value GpuBody::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
 
 void GpuBody::barrier() { gpu::BarrierOp::create(builder, loc); }
 
+void GpuBody::enter(Value condition) {
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+}
+
 void GpuBody::within(Value condition, llvm::function_ref<void()> body) {
   if (!condition)
     return body();
-  IndexMath{builder, loc}.branch(condition, body);
+  OpBuilder::InsertionGuard guard(builder);
+  enter(condition);
+  body();
 }
 
 Value GpuBody::orElse(Value condition, Type type,
