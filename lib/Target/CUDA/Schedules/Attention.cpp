@@ -367,7 +367,7 @@ void AttentionForward::loadRows(Value tensor, Value firstRow, Value firstColumn,
 }
 
 void AttentionForward::emitScores(Value firstKey, Value stage) {
-  unit->fill(scores, 0);
+  fill(kernel, scores, 0);
   if (isWhole())
     return unit->multiply(scores, query, keyTile, stage);
   math.loop(math.constant(0), math.constant(sizes.depth), s.depth,
@@ -451,28 +451,23 @@ void AttentionForward::reduceParts() {
           tiles = kernel.schedule.blocks[0] / s.parts;
   auto splat = [&](Value value) { return makeEmitter().splat(value, lanes); };
   // Loops over all parts with `body`, and returns its last values.
-  auto eachPart =
-      [&](ValueRange from,
-          llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-        return scf::ForOp::create(
-                   b, kernel.loc, math.constant(0), math.constant(s.parts),
-                   math.constant(1), from,
-                   [&](OpBuilder &, Location, Value other, ValueRange before) {
-                     kernel.named(other, "other");
-                     scf::YieldOp::create(b, kernel.loc, body(other, before));
-                   })
-            .getResults();
-      };
+  auto eachPart = [&](ValueRange from,
+                      llvm::function_ref<Carried(Value, ValueRange)> body) {
+    return math.loop(math.constant(0), math.constant(s.parts), 1, from,
+                     [&](Value other, ValueRange before) {
+                       return body(kernel.named(other, "other"), before);
+                     });
+  };
   auto reduce = [&](Value row, Value column) {
     auto statistic = [&](Value part, int64_t which) {
       return load(partials, partialAt(part, row, s.columns + which));
     };
-    Value maximum = eachPart(constant(-kInfinity), [&](Value part,
-                                                       ValueRange before) {
-      return SmallVector<Value>{formula.larger(before[0], statistic(part, 0))};
-    })[0];
+    Value maximum =
+        eachPart(constant(-kInfinity), [&](Value part, ValueRange before) {
+          return Carried{formula.larger(before[0], statistic(part, 0))};
+        })[0];
     Value shift = kernel.named(formula.shift(maximum), "shift");
-    ValueRange sum = eachPart(
+    Carried sum = eachPart(
         {constant(0), splat(constant(0))}, [&](Value part, ValueRange before) {
           Value weight =
               kernel.named(formula.power(statistic(part, 0), shift), "weight");
@@ -480,8 +475,8 @@ void AttentionForward::reduceParts() {
               values.add(before[0], values.mul(statistic(part, 1), weight));
           Value own =
               load(partials, math.add(partialAt(part, row), column), lanes);
-          return SmallVector<Value>{
-              total, values.add(before[1], values.mul(own, splat(weight)))};
+          return Carried{total,
+                         values.add(before[1], values.mul(own, splat(weight)))};
         });
     Value inverse = kernel.named(formula.inverse(sum[0], maximum), "inverse");
     storeResult(values.mul(sum[1], splat(inverse)), row, column);

@@ -464,7 +464,7 @@ void AttentionBackward::loopOthers(Body body) {
 void AttentionBackward::emitScores(Value first, Value stage, bool withSlopes) {
   for (size_t i = 0; i < (withSlopes ? 2 : 1); ++i) {
     Value sums = i ? slopes : scores;
-    unit->fill(sums, 0);
+    fill(kernel, sums, 0);
     auto multiply = [&] {
       unit->multiply(sums, own[i].rows, other[i].rows.tile, stage);
     };

@@ -186,21 +186,7 @@ void AttentionCodegen::loadTile(const Tile &tile, bool isAsync) {
         return values.truncateFloat(*value, stored);
       return has < wants ? values.extendFloat(*value, stored) : *value;
     };
-    auto yield = [&](Value value) {
-      scf::YieldOp::create(b, kernel.loc, value);
-    };
-    Value value;
-    if (inside)
-      value = scf::IfOp::create(
-                  b, kernel.loc, inside,
-                  [&](OpBuilder &, Location) { yield(read()); },
-                  [&](OpBuilder &, Location) {
-                    yield(values.constant(lanesOf(stored, lanes), 0));
-                  })
-                  .getResult(0);
-    else
-      value = read();
-    store(value, tile.memory, to);
+    store(kernel.orElse(inside, lanesOf(stored, lanes), read), tile.memory, to);
   };
   int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow,
           threads = kernel.schedule.threads,
@@ -311,20 +297,6 @@ ElementEmitter AttentionCodegen::makeEmitter() {
   ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
   kernel.bindInputs(emitter);
   return emitter;
-}
-
-Value AttentionCodegen::load(Value memory, ValueRange at, int64_t lanes) {
-  if (lanes == 1)
-    return load(memory, at);
-  auto type = VectorType::get({lanes}, getElementTypeOrSelf(memory));
-  return vector::LoadOp::create(b, kernel.loc, type, memory, at);
-}
-
-void AttentionCodegen::store(Value value, Value memory, ValueRange at) {
-  if (isa<VectorType>(value.getType()))
-    vector::StoreOp::create(b, kernel.loc, value, memory, at);
-  else
-    memref::StoreOp::create(b, kernel.loc, value, memory, at);
 }
 
 Value AttentionCodegen::vectorOf(ArrayRef<Value> elements) {

@@ -122,12 +122,13 @@ public:
 
   ElementEmitter makeEmitter();
   mlir::Value constant(double value) { return values.constant(sumType, value); }
-  mlir::Value load(mlir::Value memory, mlir::ValueRange at) {
-    return mlir::memref::LoadOp::create(b, kernel.loc, memory, at);
+  mlir::Value load(mlir::Value memory, mlir::ValueRange at, int64_t lanes = 1) {
+    return math.load(memory, at, lanes);
   }
-  void store(mlir::Value value, mlir::Value memory, mlir::ValueRange at);
-  /// Loads or builds a vector; a scalar of one lane.
-  mlir::Value load(mlir::Value memory, mlir::ValueRange at, int64_t lanes);
+  void store(mlir::Value value, mlir::Value memory, mlir::ValueRange at) {
+    math.store(value, memory, at);
+  }
+  /// Builds a vector; a scalar of one lane.
   mlir::Value vectorOf(llvm::ArrayRef<mlir::Value> elements);
 
   GpuKernel &kernel;

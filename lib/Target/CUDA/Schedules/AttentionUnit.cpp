@@ -61,29 +61,11 @@ int64_t AttentionUnit::scoreBlocks(Value scores) const {
   return extentOf(scores, 2);
 }
 
-void AttentionUnit::eachElement(
-    Value array, llvm::function_ref<void(ArrayRef<Value>)> body) {
-  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
-  static constexpr StringRef kNames[] = {"i", "j", "e"};
-  SmallVector<Value> at;
-  auto visit = [&](auto &&self) -> void {
-    size_t level = at.size();
-    if (level == shape.size())
-      return body(at);
-    unrolled(k, shape[level], kNames[std::min<size_t>(level, 2)], [&](Value i) {
-      at.push_back(i);
-      self(self);
-      at.pop_back();
-    });
-  };
-  visit(visit);
-}
-
 void AttentionUnit::mask(
     Value scores, Value cuts, Score bounded,
     llvm::function_ref<std::pair<Value, Value>(Value, Value)> placeOf) {
   auto change = [&](Score body) {
-    eachElement(scores, [&](ArrayRef<Value> at) {
+    eachElement(k, scores, [&](ArrayRef<Value> at) {
       auto [row, position] = placeOf(rowOf(math.div(at[2], scoreWidth)),
                                      columnOf(at[1], at[2], scoreWidth));
       k.named(row, "row");
@@ -122,20 +104,14 @@ Value AttentionUnit::makeSums(int64_t columns, int64_t piece) {
   Value sums = k.local(
       {columns / piece, 1, piece / (rowLanes * sumWidth), rows * sumWidth},
       a.sumType, "sums");
-  fill(sums, 0);
+  fill(k, sums, 0);
   return sums;
 }
 
 Value AttentionUnit::makeStatistics(double value, StringRef name) {
   Value array = k.local({rows}, a.sumType, name);
-  fill(array, value);
+  fill(k, array, value);
   return array;
-}
-
-void AttentionUnit::fill(Value array, double value) {
-  eachElement(array, [&](ArrayRef<Value> at) {
-    a.store(a.constant(value), array, at);
-  });
 }
 
 void AttentionUnit::softmax(
@@ -177,7 +153,7 @@ void AttentionUnit::softmax(
       a.store(shrunk, shrink, row);
   });
   if (sums)
-    eachElement(sums, [&](ArrayRef<Value> at) {
+    eachElement(k, sums, [&](ArrayRef<Value> at) {
       Value factor = a.load(shrink, math.div(at.back(), sumWidth));
       a.store(v.mul(a.load(sums, at), factor), sums, at);
     });
@@ -263,7 +239,7 @@ public:
                   Value firstColumn) override {
     Value zero = math.constant(0);
     cuda::SyncWarpOp::create(b, k.loc);
-    eachElement(scores, [&](ArrayRef<Value> at) {
+    eachElement(k, scores, [&](ArrayRef<Value> at) {
       a.store(a.load(scores, at), weights,
               {rowOf(at[2]), columnOf(at[1], zero, 1)});
     });
@@ -308,12 +284,7 @@ private:
 class MmaUnit : public AttentionUnit {
 public:
   MmaUnit(AttentionCodegen &codegen, const MatrixUnit &unit, int64_t pieces)
-      : AttentionUnit(codegen, 4, 2, 2, 2), mma(k, unit), fragments(k, v, unit),
-        weightPieces(pieces) {}
-
-  void place() override {
-    AttentionUnit::place();
-    fragments.place();
+      : AttentionUnit(codegen, 4, 2, 2, 2), mma(k, unit), weightPieces(pieces) {
   }
 
   void loadWords(Rows &own) override {
@@ -364,10 +335,10 @@ public:
     Value right = mma.rightFragments(blocks, "value_words");
     unrolled(k, extentOf(tile, 2) / mma.depth(), "step", [&](Value step) {
       for (auto [i, words] : llvm::enumerate(left))
-        fragments.pack(words, scores, step, i);
+        pack(words, scores, step, i);
       unrolled(k, extentOf(sums, 4), "piece", [&](Value piece) {
-        fragments.loadRows(right, tile, stage, step,
-                           math.add(math.mul(piece, 8 * blocks), firstColumn));
+        loadRows(right, tile, stage, step,
+                 math.add(math.mul(piece, 8 * blocks), firstColumn));
         for (Value words : left)
           mma.multiply(slotOf(k, sums, piece), words, right);
       });
@@ -381,8 +352,54 @@ private:
                  math.mul(step, mma.depth()));
   }
 
+  /// Packs columns [step * depth, (step + 1) * depth) of `scores` into a left
+  /// fragment; depth is an instruction's k. In 16 bits, piece n is the rounding
+  /// residual of the n previous pieces.
+  void pack(Value words, Value scores, Value step, int64_t piece) {
+    Type element = mma.unit.elementType(b.getContext());
+    int64_t each = mma.unit.perWord();
+    // Words 0 and 2 (1 and 3) take a row's accumulators in order.
+    Layout block = {{2, 0}, {each, 1}}, column = {{2, 1}, {each, 0}},
+           pairs = {{2, each}};
+    unrolled(k, 4, "word", [&](Value word) {
+      Value pair = math.div(word, 2);
+      Value first =
+          math.add(math.mul(step, each), block.compose(pairs)(math, pair));
+      Value own = math.add(math.mul(math.rem(word, 2), 2),
+                           column.compose(pairs)(math, pair));
+      SmallVector<Value> parts;
+      for (int64_t e = 0; e < each; ++e) {
+        Value sum = a.load(scores, {math.constant(0), math.add(first, block(e)),
+                                    math.add(own, column(e))});
+        for (int64_t before = 0; before < piece; ++before)
+          sum = v.sub(
+              sum, v.extendFloat(v.truncateFloat(sum, element), sum.getType()));
+        parts.push_back(sum);
+      }
+      a.store(cuda::CallOp::create(b, k.loc, b.getI32Type(),
+                                   b.getStringAttr(mma.unit.pack), parts),
+              words, {math.constant(0), word});
+    });
+  }
+
+  /// Loads the rows of `tile` that match a packed fragment as right fragments,
+  /// for columns from `firstColumn` on.
+  void loadRows(Value words, Value tile, Value stage, Value step,
+                Value firstColumn) {
+    WarpOperand from = {tile, /*alongDepth=*/false, {stage}, firstColumn};
+    Value first = math.mul(step, mma.depth());
+    if (mma.unit.perWord() == 2)
+      return mma.loadRight(words, from, first);
+    unrolled(k, extentOf(words, 2), "j", [&](Value j) {
+      Value column = math.add(math.add(firstColumn, math.mul(j, 8)), group);
+      unrolled(k, 2, "word", [&](Value word) {
+        Value row = math.add(math.add(first, scorePair), word);
+        a.store(mma.loadWord(from, column, row), words, {j, word});
+      });
+    });
+  }
+
   WarpMma mma;
-  AccumulatorFragments fragments;
   int64_t weightPieces;
 };
 } // namespace

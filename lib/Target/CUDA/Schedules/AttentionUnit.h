@@ -71,8 +71,6 @@ public:
   mlir::Value makeScores(int64_t columns, llvm::StringRef name);
   mlir::Value makeSums(int64_t columns, int64_t piece);
   mlir::Value makeStatistics(double value, llvm::StringRef name);
-  /// Sets all elements of a private array.
-  void fill(mlir::Value array, double value);
 
   /// Row in the block's tile, and column of element `e` of block `j` of an
   /// array with blocks of `width`.
@@ -80,9 +78,6 @@ public:
   mlir::Value columnOf(mlir::Value j, mlir::Value e, int64_t width);
   int64_t scoreBlocks(mlir::Value scores) const;
   void eachRow(llvm::function_ref<void(mlir::Value row)> body);
-  void
-  eachElement(mlir::Value array,
-              llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)> body);
   /// Scales and masks scores and, if `cuts` (null: never), applies `bounded`.
   /// `placeOf` returns query row and key position of a row and column.
   using Score = llvm::function_ref<mlir::Value(

@@ -74,7 +74,6 @@ private:
   LogicalResult
   forPlaces(int64_t rows,
             llvm::function_ref<LogicalResult(Value row, Value column)> body);
-  Value loadSums(Value array, ValueRange at, int64_t lanes);
 
   IndexMath math() { return {kernel.builder, kernel.loc}; }
 
@@ -333,14 +332,6 @@ LogicalResult GemmEmitter::forPlaces(
   return result;
 }
 
-Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {
-  OpBuilder &b = kernel.builder;
-  if (lanes == 1)
-    return memref::LoadOp::create(b, kernel.loc, array, at);
-  return vector::LoadOp::create(
-      b, kernel.loc, VectorType::get({lanes}, b.getF32Type()), array, at);
-}
-
 LogicalResult GemmEmitter::finish() {
   operandSums.finish(shared);
   int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
@@ -348,7 +339,7 @@ LogicalResult GemmEmitter::finish() {
     return forPlaces(rows, [&](Value row, Value column) {
       return finishElement(
           unit->rowOf(math().add(firstRow, row)), column,
-          [&](Value at) { return loadSums(slab, {warp, row, at}, lanes); });
+          [&](Value at) { return math().load(slab, {warp, row, at}, lanes); });
     });
   });
 }
@@ -358,7 +349,6 @@ LogicalResult GemmEmitter::finish() {
 /// of k (deterministic) and resets the counter for the next launch.
 LogicalResult GemmEmitter::finishSplit() {
   OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
   int64_t rows = tiles.handedRows(problem), lanes = lanesRead();
   int64_t warpElements = tiles.warpM() * tiles.warpN();
   int64_t blockElements = tiles.m * tiles.n;
@@ -380,11 +370,10 @@ LogicalResult GemmEmitter::finishSplit() {
           int64_t perRow = tiles.warpN() / 4;
           Value row = math().div(item, perRow);
           Value column = math().mul(math().rem(item, perRow), 4);
-          Value sums = loadSums(slab, {warp, row, column}, 4);
+          Value sums = math().load(slab, {warp, row, column}, 4);
           Value to = math().add(
               math().mul(math().add(firstRow, row), tiles.warpN()), column);
-          vector::StoreOp::create(b, loc, sums, partials,
-                                  ValueRange{math().add(begin, to)});
+          math().store(sums, partials, math().add(begin, to));
           return success();
         });
       })))
@@ -405,7 +394,7 @@ LogicalResult GemmEmitter::finishSplit() {
                     math().add(math().mul(row, tiles.warpN()), place));
                 return addParts(kernel, tiles.splits, [&](Value part) {
                   Value at = math().add(from, math().mul(part, blockElements));
-                  return loadSums(partials, at, lanes);
+                  return math().load(partials, at, lanes);
                 });
               };
               return finishElement(unit->rowOf(row), column, addUp);
@@ -434,33 +423,31 @@ GemmEmitter::finishElement(Value warpTileRow, Value warpTileColumn,
     inside =
         inside ? b.createOrFold<arith::AndIOp>(kernel.loc, inside, fits) : fits;
   }
-  OpBuilder::InsertionGuard guard(b);
-  if (inside) {
-    auto branch = scf::IfOp::create(b, kernel.loc, inside);
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  }
-  if (problem.pair) {
-    // A vector of columns is in one block of the pair.
-    int64_t block = problem.pair->block;
-    Value number = math().div(warpTileColumn, block);
-    Value first = math().add(math().mul(number, 2 * block),
-                             math().rem(warpTileColumn, block));
-    Value left = read(first), right = read(math().add(first, block));
-    return epilogue.emit(kernel, {left, right},
-                         problem.resultIndices(math(), batch, row, column));
-  }
-  Value sums = read(warpTileColumn);
-  int64_t lanes = lanesRead(), parts = lanes / epilogue.lanes;
   LogicalResult result = success();
-  unrolled(kernel, parts, "part", [&](Value part) {
-    Value some = sums, at = column;
-    if (parts > 1) {
-      some = vector::ExtractOp::create(b, kernel.loc, sums, part);
-      at = math().add(column, part);
+  kernel.within(inside, [&] {
+    if (problem.pair) {
+      // A vector of columns is in one block of the pair.
+      int64_t block = problem.pair->block;
+      Value number = math().div(warpTileColumn, block);
+      Value first = math().add(math().mul(number, 2 * block),
+                               math().rem(warpTileColumn, block));
+      Value left = read(first), right = read(math().add(first, block));
+      result = epilogue.emit(kernel, {left, right},
+                             problem.resultIndices(math(), batch, row, column));
+      return;
     }
-    if (failed(epilogue.emit(kernel, some,
-                             problem.resultIndices(math(), batch, row, at))))
-      result = failure();
+    Value sums = read(warpTileColumn);
+    int64_t lanes = lanesRead(), parts = lanes / epilogue.lanes;
+    unrolled(kernel, parts, "part", [&](Value part) {
+      Value some = sums, at = column;
+      if (parts > 1) {
+        some = vector::ExtractOp::create(b, kernel.loc, sums, part);
+        at = math().add(column, part);
+      }
+      if (failed(epilogue.emit(kernel, some,
+                               problem.resultIndices(math(), batch, row, at))))
+        result = failure();
+    });
   });
   return result;
 }

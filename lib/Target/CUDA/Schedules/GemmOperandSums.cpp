@@ -98,7 +98,6 @@ void GemmOperandSums::byRows(llvm::function_ref<void(Value)> body) {
 void GemmOperandSums::prepare(Value rowBegin, Value columnBegin) {
   if (problem.sums.empty())
     return;
-  OpBuilder &b = kernel.builder;
   begin = problem.sumsLeft ? rowBegin : columnBegin;
   bool hasOtherTiles =
       problem.sumsLeft ? problem.n > tiles.n : problem.m > tiles.m;
@@ -106,8 +105,9 @@ void GemmOperandSums::prepare(Value rowBegin, Value columnBegin) {
     isSumming =
         named(math(), math().less(problem.sumsLeft ? columnBegin : rowBegin, 1),
               "isSumming");
-  sums = kernel.local({shares.lanes}, b.getF32Type(), "operandSums");
-  WarpMma(kernel, *problem.unit).fill(sums, 0);
+  sums =
+      kernel.local({shares.lanes}, kernel.builder.getF32Type(), "operandSums");
+  fill(kernel, sums, 0);
 }
 
 void GemmOperandSums::accumulate(const WarpOperand &lhs,
@@ -124,13 +124,7 @@ void GemmOperandSums::accumulate(const WarpOperand &lhs,
     Value part = named(math(), math().div(thread, shares.groups), "part");
     unrolled(kernel, shares.depth / shares.parts, "i", [&](Value i) {
       Value k = math().add(math().mul(i, shares.parts), part);
-      SmallVector<Value> at = from.at(math(), row, k);
-      Value elements;
-      if (lanes == 1)
-        elements = memref::LoadOp::create(b, loc, from.tile, at);
-      else
-        elements = vector::LoadOp::create(
-            b, loc, VectorType::get({lanes}, problem.tileType), from.tile, at);
+      Value elements = math().load(from.tile, from.at(math(), row, k), lanes);
       if (!problem.tileType.isF32())
         elements = arith::ExtFOp::create(b, loc, lanesOf(b.getF32Type(), lanes),
                                          elements);
@@ -138,9 +132,8 @@ void GemmOperandSums::accumulate(const WarpOperand &lhs,
         Value element = elements;
         if (lanes > 1)
           element = vector::ExtractOp::create(b, loc, elements, e);
-        Value before = memref::LoadOp::create(b, loc, sums, e);
-        Value sum = arith::AddFOp::create(b, loc, before, element);
-        memref::StoreOp::create(b, loc, sum, sums, e);
+        Value before = math().load(sums, e);
+        math().store(arith::AddFOp::create(b, loc, before, element), sums, e);
       });
     });
   });
@@ -148,25 +141,21 @@ void GemmOperandSums::accumulate(const WarpOperand &lhs,
 
 void GemmOperandSums::join(
     Value shared, llvm::function_ref<void(Value sum, Value row)> take) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
   // Warps may still be multiplying the last tiles.
   kernel.barrier();
   Value ofThreads = sharedView(kernel, shared, 0, {shares.parts, shares.rows},
-                               b.getF32Type(), "sumsOfThreads");
+                               kernel.builder.getF32Type(), "sumsOfThreads");
   byThreads(shares.groups * shares.parts, [&](Value thread) {
     Value row = math().mul(math().rem(thread, shares.groups), shares.lanes);
     Value part = math().div(thread, shares.groups);
     unrolled(kernel, shares.lanes, "e", [&](Value e) {
-      Value sum = memref::LoadOp::create(b, loc, sums, e);
-      memref::StoreOp::create(b, loc, sum, ofThreads,
-                              ValueRange{part, math().add(row, e)});
+      math().store(math().load(sums, e), ofThreads, {part, math().add(row, e)});
     });
   });
   kernel.barrier();
   byRows([&](Value row) {
-    Value sum = addParts(kernel, shares.parts, [&](Value part) -> Value {
-      return memref::LoadOp::create(b, loc, ofThreads, ValueRange{part, row});
+    Value sum = addParts(kernel, shares.parts, [&](Value part) {
+      return math().load(ofThreads, {part, row});
     });
     take(sum, row);
   });
@@ -215,8 +204,7 @@ void GemmOperandSums::leave(Value shared, Value split, int64_t offset) {
                                  math().mul(split, shares.rows)),
                       "sumsBegin");
   join(shared, [&](Value sum, Value row) {
-    memref::StoreOp::create(kernel.builder, kernel.loc, sum, array,
-                            ValueRange{math().add(first, row)});
+    math().store(sum, array, math().add(first, row));
   });
 }
 
@@ -226,9 +214,9 @@ void GemmOperandSums::addUp(int64_t offset) {
   Value array = partials(offset);
   byRows([&](Value row) {
     Value first = math().add(math().mul(begin, tiles.splits), row);
-    Value sum = addParts(kernel, tiles.splits, [&](Value part) -> Value {
-      Value at = math().add(first, math().mul(part, shares.rows));
-      return memref::LoadOp::create(kernel.builder, kernel.loc, array, at);
+    Value sum = addParts(kernel, tiles.splits, [&](Value part) {
+      return math().load(array,
+                         math().add(first, math().mul(part, shares.rows)));
     });
     store(sum, row);
   });

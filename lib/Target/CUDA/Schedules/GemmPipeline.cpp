@@ -45,19 +45,6 @@ WarpOperand TileLoader::operandAt(Value stage, Value row) const {
   return result;
 }
 
-Value TileLoader::withinOperand(Value inside, Value atRow, Value atDepth) {
-  auto require = [&](Value condition) {
-    inside = inside ? kernel.builder.createOrFold<arith::AndIOp>(
-                          kernel.loc, inside, condition)
-                    : condition;
-  };
-  if (operand.rows % rows != 0)
-    require(math().less(atRow, operand.rows));
-  if (operand.depth % depth != 0)
-    require(math().less(atDepth, operand.depth));
-  return inside;
-}
-
 LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
                                Value stage) {
   int64_t threads = kernel.schedule.threads;
@@ -146,12 +133,16 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   Value atDepth =
       named(math(), math().add(k, alongDepth ? position : line), "atK");
   SmallVector<Value> to = places.at(math(), stage, line, position);
-  Value inside = withinOperand(Value(), atRow, atDepth);
+  auto both = [&](Value x, Value y) {
+    return x && y ? b.createOrFold<arith::AndIOp>(loc, x, y) : x ? x : y;
+  };
+  Value inside;
+  if (operand.rows % rows != 0)
+    inside = math().less(atRow, operand.rows);
+  if (operand.depth % depth != 0)
+    inside = both(inside, math().less(atDepth, operand.depth));
   OperandLocation place = operand.locate(math(), batch, atRow, atDepth);
-  if (inside)
-    place.inside =
-        place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
-                     : inside;
+  place.inside = both(place.inside, inside);
   if (async) {
     copyAsync(place, to);
     return success();
@@ -166,10 +157,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
     result = failure();
     return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   });
-  if (chunk == 1)
-    memref::StoreOp::create(b, loc, value, tile, to);
-  else
-    vector::StoreOp::create(b, loc, value, tile, to);
+  math().store(value, tile, to);
   return result;
 }
 
@@ -198,11 +186,7 @@ FailureOr<Value> TileLoader::read(const OperandLocation &place) {
   Type element = operand.elementType();
   Value value;
   if (place.offset) {
-    if (chunk == 1)
-      value = memref::LoadOp::create(b, loc, memory, place.offset);
-    else
-      value = vector::LoadOp::create(b, loc, VectorType::get({chunk}, element),
-                                     memory, place.offset);
+    value = math().load(memory, place.offset, chunk);
   } else {
     ElementEmitter emitter(b, problem.anchor->getLoc(), cudaElementTarget());
     kernel.bindInputs(emitter);
@@ -214,12 +198,6 @@ FailureOr<Value> TileLoader::read(const OperandLocation &place) {
     // Computed in f32.
     element = carriedType(element);
   }
-  return narrowed(value, element);
-}
-
-Value TileLoader::narrowed(Value value, Type element) {
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
   if (element == problem.tileType)
     return value;
   Type type = lanesOf(problem.tileType, chunk);

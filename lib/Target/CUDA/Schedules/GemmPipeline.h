@@ -38,13 +38,8 @@ private:
                  mlir::Value stage, mlir::Value thread, int64_t perLine);
   /// Copies the chunk at `place` to `to` if it is inside, else zero-fills.
   void copyAsync(const OperandLocation &place, mlir::ValueRange to);
-  /// Returns `inside` (null: always) and the bounds checks of a tile position.
-  mlir::Value withinOperand(mlir::Value inside, mlir::Value atRow,
-                            mlir::Value atDepth);
   /// Loads a chunk in the tile's element type.
   mlir::FailureOr<mlir::Value> read(const OperandLocation &place);
-  /// Converts elements of type `element` to the tile's type.
-  mlir::Value narrowed(mlir::Value value, mlir::Type element);
   IndexMath math() const { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;

@@ -165,10 +165,7 @@ static void clear(GpuKernel &kernel, Value tile, const TileLayout &layout,
       for (auto [index, begin] : llvm::zip(place, box.begin))
         index = math.add(index, begin);
       place = layout.at(math, place[0], place[1], place[2]);
-      if (lanes == 1)
-        memref::StoreOp::create(b, kernel.loc, zero, tile, place);
-      else
-        vector::StoreOp::create(b, kernel.loc, zero, tile, place);
+      math.store(zero, tile, place);
     });
   });
 }

@@ -34,7 +34,7 @@ public:
       return;
     left = mma.leftFragments(tiles.warpM() / 16, "a");
     right = mma.rightFragments(tiles.warpN() / 8, "b");
-    mma.fill(sums, 0);
+    fill(kernel, sums, 0);
   }
 
   void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
@@ -64,14 +64,11 @@ public:
       for (int64_t half = 0; half < 2; ++half) {
         SmallVector<Value> words;
         for (int64_t e = 0; e < 2; ++e)
-          words.push_back(memref::LoadOp::create(
-              b, kernel.loc, sums,
-              ValueRange{step, j, math.constant(2 * half + e)}));
+          words.push_back(
+              math.load(sums, {step, j, math.constant(2 * half + e)}));
         Value both =
             vector::FromElementsOp::create(b, kernel.loc, pairType, words);
-        vector::StoreOp::create(
-            b, kernel.loc, both, own,
-            ValueRange{math.constant(8 * half), math.mul(j, 8)});
+        math.store(both, own, {math.constant(8 * half), math.mul(j, 8)});
       }
     });
   }
@@ -131,7 +128,7 @@ public:
     sums = kernel.local({rows(), columns()}, f32, "sums");
     left = kernel.local({rows(), 4}, f32, "a");
     right = kernel.local({columns(), 4}, f32, "b");
-    WarpMma(kernel, fmaUnit()).fill(sums, 0);
+    fill(kernel, sums, 0);
   }
 
   void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
@@ -144,14 +141,10 @@ public:
       unrolled(kernel, 4, "s", [&](Value s) {
         unrolled(kernel, rows(), "i", [&](Value i) {
           unrolled(kernel, columns(), "j", [&](Value j) {
-            auto load = [&](Value from, Value x, Value y) -> Value {
-              return memref::LoadOp::create(b, kernel.loc, from,
-                                            ValueRange{x, y});
-            };
-            Value sum =
-                math::FmaOp::create(b, kernel.loc, load(left, i, s),
-                                    load(right, j, s), load(sums, i, j));
-            memref::StoreOp::create(b, kernel.loc, sum, sums, ValueRange{i, j});
+            Value sum = math::FmaOp::create(
+                b, kernel.loc, math().load(left, {i, s}),
+                math().load(right, {j, s}), math().load(sums, {i, j}));
+            math().store(sum, sums, {i, j});
           });
         });
       });
@@ -159,14 +152,10 @@ public:
   }
 
   void deposit(Value step, Value slab, Value warp, Value row) override {
-    OpBuilder &b = kernel.builder;
     unrolled(kernel, columns(), "j", [&](Value j) {
-      Value sum =
-          memref::LoadOp::create(b, kernel.loc, sums, ValueRange{step, j});
+      Value sum = math().load(sums, {step, j});
       Value column = place(laneColumn(), 8, j, rhsAlongDepth);
-      memref::StoreOp::create(
-          b, kernel.loc, sum, slab,
-          ValueRange{warp, math().add(row, laneRow()), column});
+      math().store(sum, slab, {warp, math().add(row, laneRow()), column});
     });
   }
 
@@ -204,14 +193,13 @@ private:
     bool along = from.alongDepth;
     auto load = [&](Value row, Value s) {
       Value at = math().add(from.row, place(lane, lanes, row, along));
-      Value vector = vector::LoadOp::create(
-          b, kernel.loc, VectorType::get({4}, b.getF32Type()), from.tile,
-          from.at(math(), at, math().add(k, s)));
+      Value vector =
+          math().load(from.tile, from.at(math(), at, math().add(k, s)), 4);
       for (int64_t e = 0; e < 4; ++e) {
         Value element = vector::ExtractOp::create(b, kernel.loc, vector, e);
-        memref::StoreOp::create(b, kernel.loc, element, to,
-                                along ? ValueRange{row, math().constant(e)}
-                                      : ValueRange{math().add(row, e), s});
+        math().store(element, to,
+                     along ? ValueRange{row, math().constant(e)}
+                           : ValueRange{math().add(row, e), s});
       }
     };
     if (along)

@@ -41,6 +41,35 @@ void cuda::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
   body(loop.getInductionVar());
 }
 
+void cuda::eachElement(GpuKernel &kernel, Value array,
+                       llvm::function_ref<void(ArrayRef<Value>)> body) {
+  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
+  static constexpr StringRef kNames[] = {"i", "j", "e"};
+  SmallVector<Value> at;
+  auto visit = [&](auto &&self) -> void {
+    size_t level = at.size();
+    if (level == shape.size())
+      return body(at);
+    unrolled(kernel, shape[level], kNames[std::min<size_t>(level, 2)],
+             [&](Value i) {
+               at.push_back(i);
+               self(self);
+               at.pop_back();
+             });
+  };
+  visit(visit);
+}
+
+void cuda::fill(GpuKernel &kernel, Value array, double value) {
+  OpBuilder &b = kernel.builder;
+  Type element = cast<MemRefType>(array.getType()).getElementType();
+  Value constant =
+      arith::ConstantOp::create(b, kernel.loc, b.getFloatAttr(element, value));
+  eachElement(kernel, array, [&](ArrayRef<Value> at) {
+    IndexMath{b, kernel.loc}.store(constant, array, at);
+  });
+}
+
 Value cuda::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
   ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
   SmallVector<Value> at(indices);
@@ -139,35 +168,12 @@ Value WarpMma::sums(int64_t rowBlocks, int64_t columnBlocks, StringRef name) {
                       name);
 }
 
-void WarpMma::fill(Value array, float value) {
-  OpBuilder &b = kernel.builder;
-  Value constant =
-      arith::ConstantOp::create(b, kernel.loc, b.getF32FloatAttr(value));
-  ArrayRef<int64_t> shape = cast<MemRefType>(array.getType()).getShape();
-  static constexpr StringRef kNames[] = {"i", "j", "e"};
-  SmallVector<Value> indices;
-  auto visit = [&](auto &&self) -> void {
-    size_t level = indices.size();
-    if (level == shape.size()) {
-      memref::StoreOp::create(b, kernel.loc, constant, array, indices);
-      return;
-    }
-    unrolled(kernel, shape[level], kNames[std::min<size_t>(level, 2)],
-             [&](Value index) {
-               indices.push_back(index);
-               self(self);
-               indices.pop_back();
-             });
-  };
-  visit(visit);
-}
-
 Value WarpMma::loadWord(const WarpOperand &from, Value row, Value k) {
   OpBuilder &b = kernel.builder;
   SmallVector<Value> elements;
   for (int64_t e = 0; e < unit.perWord(); ++e)
-    elements.push_back(memref::LoadOp::create(
-        b, kernel.loc, from.tile, from.at(math(), row, math().add(k, e))));
+    elements.push_back(
+        math().load(from.tile, from.at(math(), row, math().add(k, e))));
   return cuda::CallOp::create(b, kernel.loc, b.getI32Type(),
                               b.getStringAttr(unit.pack), elements);
 }
@@ -183,8 +189,7 @@ void WarpMma::loadElements(Value fragments, const WarpOperand &from, Value k,
     for (int64_t word = 0; word < shape[1]; ++word) {
       Value loaded = loadWord(from, math().add(row, wordRow(word)),
                               math().add(math().add(k, laneK), wordK(word)));
-      memref::StoreOp::create(kernel.builder, kernel.loc, loaded, fragments,
-                              {i, math().constant(word)});
+      math().store(loaded, fragments, {i, math().constant(word)});
     }
   });
 }
@@ -243,10 +248,9 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
     unrolled(kernel, pairs, "j", [&](Value j) {
       loadMatrices(words, from, tiles, math().mul(j, 16));
       unrolled(kernel, 4, "w", [&](Value w) {
-        Value word = memref::LoadOp::create(b, kernel.loc, words, w);
+        Value word = math().load(words, w);
         Value block = math().add(math().mul(j, 2), math().div(w, 2));
-        memref::StoreOp::create(b, kernel.loc, word, fragments,
-                                {block, math().rem(w, 2)});
+        math().store(word, fragments, {block, math().rem(w, 2)});
       });
     });
   }
@@ -283,69 +287,5 @@ void WarpMma::accumulate(Value sums, Value left, Value right,
     loadLeft(left, a, k);
     loadRight(right, b, k);
     multiply(sums, left, right);
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// Accumulators as operands
-//===----------------------------------------------------------------------===//
-
-void AccumulatorFragments::place() {
-  group = mma.group();
-  pair = mma.pair();
-}
-
-void AccumulatorFragments::pack(Value words, Value sums, Value step,
-                                int64_t piece) {
-  OpBuilder &b = kernel.builder;
-  IndexMath math{b, kernel.loc};
-  Type element = unit.elementType(b.getContext());
-  int64_t each = unit.perWord();
-  // Words 0 and 2 (1 and 3) take a row's accumulators in order.
-  Layout block = {{2, 0}, {each, 1}}, column = {{2, 1}, {each, 0}},
-         pairs = {{2, each}};
-  unrolled(kernel, 4, "word", [&](Value word) {
-    Value pair = math.div(word, 2);
-    Value first =
-        math.add(math.mul(step, each), block.compose(pairs)(math, pair));
-    Value own = math.add(math.mul(math.rem(word, 2), 2),
-                         column.compose(pairs)(math, pair));
-    SmallVector<Value> parts;
-    for (int64_t e = 0; e < each; ++e) {
-      Value sum = memref::LoadOp::create(b, kernel.loc, sums,
-                                         ValueRange{math.constant(0),
-                                                    math.add(first, block(e)),
-                                                    math.add(own, column(e))});
-      for (int64_t before = 0; before < piece; ++before)
-        sum = values.sub(sum,
-                         values.extendFloat(values.truncateFloat(sum, element),
-                                            sum.getType()));
-      parts.push_back(sum);
-    }
-    Value packed = cuda::CallOp::create(b, kernel.loc, b.getI32Type(),
-                                        b.getStringAttr(unit.pack), parts);
-    memref::StoreOp::create(b, kernel.loc, packed, words,
-                            ValueRange{math.constant(0), word});
-  });
-}
-
-void AccumulatorFragments::loadRows(Value words, Value tile,
-                                    ArrayRef<Value> leading, Value step,
-                                    Value firstColumn) {
-  OpBuilder &b = kernel.builder;
-  IndexMath math{b, kernel.loc};
-  WarpOperand from = {tile, /*alongDepth=*/false, SmallVector<Value>(leading),
-                      firstColumn};
-  Value first = math.mul(step, mma.depth());
-  if (unit.perWord() == 2)
-    return mma.loadRight(words, from, first);
-  int64_t blocks = cast<MemRefType>(words.getType()).getDimSize(0);
-  unrolled(kernel, blocks, "j", [&](Value j) {
-    Value column = math.add(math.add(firstColumn, math.mul(j, 8)), group);
-    unrolled(kernel, 2, "word", [&](Value word) {
-      Value row = math.add(math.add(first, pair), word);
-      memref::StoreOp::create(b, kernel.loc, mma.loadWord(from, column, row),
-                              words, ValueRange{j, word});
-    });
   });
 }

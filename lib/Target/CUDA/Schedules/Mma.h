@@ -18,7 +18,6 @@
 
 #include "../MatrixUnits.h"
 
-#include "Target/Kernel/MathExpansion.h"
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
 namespace mpc::cuda {
@@ -32,6 +31,13 @@ mlir::Value named(const IndexMath &math, mlir::Value value,
 /// body. A single iteration is emitted without a loop.
 void unrolled(GpuKernel &kernel, int64_t count, llvm::StringRef name,
               llvm::function_ref<void(mlir::Value)> body, int64_t factor = 0);
+
+/// Calls `body` with the indices of every element of a private array, in
+/// unrolled loops.
+void eachElement(GpuKernel &kernel, mlir::Value array,
+                 llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)> body);
+/// Sets every element of a private floating-point array.
+void fill(GpuKernel &kernel, mlir::Value array, double value);
 
 /// Returns the subview at `indices` in the leading dimensions: a fragment of an
 /// array of fragments.
@@ -107,9 +113,6 @@ public:
   mlir::Value rightFragments(int64_t blocks, llvm::StringRef name);
   mlir::Value sums(int64_t rowBlocks, int64_t columnBlocks,
                    llvm::StringRef name);
-  /// Sets every element of a private f32 array to `value`.
-  void fill(mlir::Value array, float value);
-
   /// Loads the fragments at `k` (a multiple of depth()) of `from`.
   void loadLeft(mlir::Value fragments, const WarpOperand &from, mlir::Value k);
   void loadRight(mlir::Value fragments, const WarpOperand &from, mlir::Value k);
@@ -152,43 +155,6 @@ private:
   IndexMath math() { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;
-};
-
-/// Back-to-back GEMMs in attention and its gradient: the accumulators of the
-/// first (a warp's 16 rows of scores) are the left operand of the second and
-/// stay in registers. In 16 bits a lane's accumulators of two adjacent columns
-/// are exactly a word of its left fragment. In tf32 the fragment has other
-/// columns, so the rows of the right operand are permuted instead.
-class AccumulatorFragments {
-public:
-  /// Operands are rounded to the type of `unit`, the type of the tensors.
-  AccumulatorFragments(GpuKernel &kernel, MathExpansion &values,
-                       const MatrixUnit &unit)
-      : kernel(kernel), values(values), unit(unit), mma(kernel, unit) {}
-
-  /// Computes the lane's indices; must be called first.
-  void place();
-
-  /// Packs columns [step * depth, (step + 1) * depth) of `sums` ([1][8-column
-  /// blocks][4]) into a left fragment; depth is an instruction's k. In 16 bits,
-  /// piece n is the rounding residual of the n previous pieces.
-  void pack(mlir::Value words, mlir::Value sums, mlir::Value step,
-            int64_t piece = 0);
-
-  /// Loads the matching rows of `tile` ([..][row][column]) as right fragments,
-  /// for columns from `firstColumn` on.
-  void loadRows(mlir::Value words, mlir::Value tile,
-                llvm::ArrayRef<mlir::Value> leading, mlir::Value step,
-                mlir::Value firstColumn);
-
-  /// Lane layout (WarpMma).
-  mlir::Value group, pair;
-
-private:
-  GpuKernel &kernel;
-  MathExpansion &values;
-  const MatrixUnit &unit;
-  WarpMma mma;
 };
 
 } // namespace mpc::cuda

@@ -486,7 +486,7 @@ void PersistentRecurrence::multiplyByUnits(size_t product) {
   WarpPart part(math, kernel, plan, products[product]);
   Value left, right = mma.rightFragments(part.rowTiles, "stateFragments"),
               partial = mma.sums(part.tiles, part.rowTiles, "partial");
-  mma.fill(partial, 0);
+  fill(kernel, partial, 0);
   if (fragments.empty())
     left = mma.leftFragments(part.tiles, "weightFragments");
   WarpOperand from = weightsOfWarp(product, part.columnWarp, part.tiles);
