@@ -64,9 +64,7 @@ struct GradientTraversal {
 struct GradientCheckSchedule {
   SmallVector<int64_t> parts;
 
-  static void map(auto &schedule, auto field) {
-    field("part", schedule.parts);
-  }
+  static void map(auto &schedule, auto field) { field("part", schedule.parts); }
 };
 
 /// Generates the kernel.
