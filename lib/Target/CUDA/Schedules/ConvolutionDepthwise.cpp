@@ -86,27 +86,21 @@ FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
   Value channel = math.div(column, shape.groupOutputs());
   Type f32 = b.getF32Type(), type = lanesOf(f32, lanes);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  auto loop = scf::ForOp::create(b, loc, math.constant(0),
-                                 math.constant(shape.windowSize()),
-                                 math.constant(1), zero);
-  kernel.named(loop.getInductionVar(), "place");
-  kernel.named(loop.getRegionIterArg(0), "sum");
   // Filters with outputs last are loaded as vectors.
   std::optional<StridedView> filterView = StridedView::of(op.getFilter());
   bool together = filterView && lanes > 1 &&
                   filterView->alignedRun(0, shape.outputs, lanes) == lanes;
   LogicalResult result = success();
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> place =
-        math.delinearize(loop.getInductionVar(), shape.window);
+  auto addPlace = [&](Value number, ValueRange carried) -> Carried {
+    Value sum = carried.front();
+    kernel.named(number, "place");
+    kernel.named(sum, "sum");
+    SmallVector<Value> place = math.delinearize(number, shape.window);
     ConvolutionShape::Position position =
         shape.inputPosition(math, pixel, place);
     static constexpr StringRef kNames[] = {"inputD", "inputH", "inputW"};
     for (unsigned dim = 3 - shape.rank; dim < 3; ++dim)
       named(math, position.spatial[dim], kNames[dim]);
-    Value sum = loop.getRegionIterArg(0);
     auto step = [&]() -> Value {
       ElementEmitter emitter(b, op.getLoc(), cudaElementTarget());
       kernel.bindInputs(emitter);
@@ -143,33 +137,26 @@ FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
                                                 weights);
       return math::FmaOp::create(b, loc, *input, filter, sum);
     };
-    Value next =
-        kernel.orElse(position.inside, type, step, [&] { return sum; });
-    b.setInsertionPointToEnd(loop.getBody());
-    scf::YieldOp::create(b, loc, next);
-  }
-  if (failed(result))
-    return failure();
-  return loop.getResult(0);
+    return {kernel.orElse(position.inside, type, step, [&] { return sum; })};
+  };
+  Value total = math.loop(math.constant(0), math.constant(shape.windowSize()),
+                          /*step=*/1, zero, addPlace)
+                    .front();
+  return failed(result) ? FailureOr<Value>() : total;
 }
 
 LogicalResult DepthwisePlan::emit(GpuKernel &kernel) const {
   int64_t lanes = epilogue.lanes;
   if (problem.pool.op)
     return emitPooled(kernel, problem, shape, epilogue);
-  OpBuilder &b = kernel.builder;
-  Location loc = kernel.loc;
-  IndexMath math{b, loc};
+  IndexMath math{kernel.builder, kernel.loc};
   int64_t pixels = shape.pixels(), perPixel = shape.outputs / lanes;
   Value item = kernel.named(
       math.add(math.mul(kernel.block(), kDepthwiseThreads), kernel.thread()),
       "item");
-  OpBuilder::InsertionGuard outer(b);
-  if (pixels * perPixel % kDepthwiseThreads != 0) {
-    auto inRange =
-        scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
-    b.setInsertionPoint(inRange.thenBlock()->getTerminator());
-  }
+  OpBuilder::InsertionGuard outer(kernel.builder);
+  if (pixels * perPixel % kDepthwiseThreads != 0)
+    kernel.enter(math.less(item, pixels * perPixel));
   // Channels or pixels are contiguous in memory.
   Value number =
       shape.channelsLast ? math.div(item, perPixel) : math.rem(item, pixels);

@@ -125,35 +125,23 @@ LogicalResult cuda::emitPooled(GpuKernel &kernel, const FusedGemm &problem,
 /// Adds the result at pixel `number` of the image.
 FailureOr<Value> DepthwisePoolingEmitter::addPixel(Value number, Value inside,
                                                    Value sum) {
-  auto add = [&]() -> FailureOr<Value> {
+  LogicalResult status = success();
+  auto add = [&]() -> Value {
     SmallVector<Value> pixel = {image};
     llvm::append_range(pixel, index.delinearize(number, shape.out));
     auto op = cast<ConvOp>(problem.anchor);
     FailureOr<Value> result =
         sumDepthwise(kernel, op, shape, pixel, channel, shares.lanes);
-    if (failed(result))
-      return failure();
-    FailureOr<Value> value = epilogue.emitWith(
-        kernel, *result,
-        shape.indices(image, ArrayRef(pixel).drop_front(), channel),
-        problem.pool.op->getOperand(0));
-    if (failed(value))
-      return failure();
-    return math.add(sum, *value);
+    if (succeeded(result))
+      result = epilogue.emitWith(
+          kernel, *result,
+          shape.indices(image, ArrayRef(pixel).drop_front(), channel),
+          problem.pool.op->getOperand(0));
+    status = success(succeeded(result));
+    return succeeded(result) ? math.add(sum, *result) : sum;
   };
-  if (!inside)
-    return add();
-  auto branch = scf::IfOp::create(kernel.builder, kernel.loc, sum.getType(),
-                                  inside, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(kernel.builder);
-  kernel.builder.setInsertionPointToEnd(branch.thenBlock());
-  FailureOr<Value> more = add();
-  if (failed(more))
-    return failure();
-  scf::YieldOp::create(kernel.builder, kernel.loc, *more);
-  kernel.builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(kernel.builder, kernel.loc, sum);
-  return branch.getResult(0);
+  Value total = kernel.orElse(inside, sum.getType(), add, [&] { return sum; });
+  return failed(status) ? FailureOr<Value>() : total;
 }
 
 FailureOr<Value> DepthwisePoolingEmitter::sumPixels() {

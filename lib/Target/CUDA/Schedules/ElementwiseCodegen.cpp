@@ -139,12 +139,14 @@ LogicalResult ElementwiseCodegen::store(size_t group, ArrayRef<Value> indices,
   return success();
 }
 
-LogicalResult
-ElementwiseCodegen::emit(size_t group, int64_t lanes, Value item,
-                         llvm::function_ref<void(Value, StringRef)> setName) {
+LogicalResult ElementwiseCodegen::emit(size_t group, int64_t lanes,
+                                       Value item) {
   ArrayRef<int64_t> shape = shapeOf(rootsOf[group].front().tensor);
-  Location loc = emitter.getLoc();
-  IndexMath math{builder, loc};
+  IndexMath math{builder, emitter.getLoc()};
+  auto setName = [&](Value value, StringRef name) {
+    if (value != item && value.getLoc() == math.loc)
+      value.setLoc(NameLoc::get(builder.getStringAttr(name)));
+  };
   if (shape.empty())
     return store(group, {}, 1);
   // Dimensions of extent 1 have no index.
@@ -211,7 +213,7 @@ ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
       continue;
     TrialCodegen trial(kernel);
     ElementwiseCodegen map(kernel, trial);
-    if (failed(map.emit(group, lanes, trial.item, [](Value, StringRef) {})))
+    if (failed(map.emit(group, lanes, trial.item)))
       return std::nullopt;
     double accesses = static_cast<double>(countAccesses(*trial.module)) /
                       static_cast<double>(lanes);
@@ -221,6 +223,22 @@ ElementwiseCodegen::chooseWidth(func::FuncOp kernel, size_t group) {
     }
   }
   return best;
+}
+
+std::optional<SmallVector<ElementwiseCodegen::Width>>
+ElementwiseCodegen::chooseWidths(func::FuncOp kernel) {
+  TrialCodegen trial(kernel);
+  ElementwiseCodegen map(kernel, trial);
+  if (!map.applies())
+    return std::nullopt;
+  SmallVector<Width> widths;
+  for (size_t group = 0; group < map.groups(); ++group) {
+    std::optional<Width> width = chooseWidth(kernel, group);
+    if (!width)
+      return std::nullopt;
+    widths.push_back(*width);
+  }
+  return widths;
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,17 +280,12 @@ std::optional<Schedule> ElementwisePlan::schedule() const {
   Schedule schedule;
   ElementwiseSchedule parameters;
   int64_t items = 0;
-  TrialCodegen first(kernel);
-  ElementwiseCodegen shapes(kernel, first);
-  if (!shapes.applies())
+  auto widths = ElementwiseCodegen::chooseWidths(kernel);
+  if (!widths)
     return std::nullopt;
-  for (size_t group = 0; group < shapes.groups(); ++group) {
-    std::optional<ElementwiseCodegen::Width> width =
-        ElementwiseCodegen::chooseWidth(kernel, group);
-    if (!width)
-      return std::nullopt;
-    parameters.vectors.push_back(width->lanes);
-    items = std::max(items, width->items);
+  for (ElementwiseCodegen::Width width : *widths) {
+    parameters.vectors.push_back(width.lanes);
+    items = std::max(items, width.items);
   }
   bool few = items < 2 * kElementwiseThreads * target.multiprocessors();
   schedule.threads = few ? kFewElementwiseThreads : kElementwiseThreads;
@@ -292,21 +305,14 @@ LogicalResult ElementwisePlan::emit(GpuKernel &kernel) const {
   if (blocks > 1)
     item = math.add(math.mul(kernel.block(), threads), item);
   kernel.named(item, "item");
-  auto setName = [&](Value value, StringRef name) {
-    if (value != item && value.getLoc() == kernel.loc)
-      kernel.named(value, name);
-  };
   for (size_t group = 0; group < map.groups(); ++group) {
     int64_t lanes = parameters.vectors[group], items = map.items(group, lanes);
     if (items == 0)
       continue;
     OpBuilder::InsertionGuard guard(builder);
-    if (items < threads * blocks) {
-      auto inside =
-          scf::IfOp::create(builder, kernel.loc, math.less(item, items));
-      builder.setInsertionPoint(inside.thenBlock()->getTerminator());
-    }
-    if (failed(map.emit(group, lanes, item, setName)))
+    if (items < threads * blocks)
+      kernel.enter(math.less(item, items));
+    if (failed(map.emit(group, lanes, item)))
       return failure();
   }
   return success();

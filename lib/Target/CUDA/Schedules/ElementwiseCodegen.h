@@ -37,19 +37,20 @@ public:
   /// cannot be split into such vectors.
   int64_t items(size_t group, int64_t lanes);
   /// Generates the code of thread `item`.
-  mlir::LogicalResult
-  emit(size_t group, int64_t lanes, mlir::Value item,
-       llvm::function_ref<void(mlir::Value, llvm::StringRef)> setName);
+  mlir::LogicalResult emit(size_t group, int64_t lanes, mlir::Value item);
 
-  /// Chooses the vector width with the fewest memory accesses, and the number
-  /// of threads; nullopt if no code can be generated.
+  /// Vector width of a group, and the number of threads.
   struct Width {
     int64_t lanes = 1, items = 0;
   };
-  static std::optional<Width> chooseWidth(mlir::func::FuncOp kernel,
-                                          size_t group);
+  /// Chooses the width with the fewest memory accesses for each group; nullopt
+  /// if no code can be generated.
+  static std::optional<llvm::SmallVector<Width>>
+  chooseWidths(mlir::func::FuncOp kernel);
 
 private:
+  static std::optional<Width> chooseWidth(mlir::func::FuncOp kernel,
+                                          size_t group);
   mlir::LogicalResult store(size_t group, llvm::ArrayRef<mlir::Value> indices,
                             int64_t lanes);
 

@@ -103,11 +103,8 @@ LogicalResult FallbackPlan::emit(GpuKernel &kernel) const {
             math.add(math.mul(kernel.block(), kernel.schedule.threads), item);
       kernel.named(item, "item");
     }
-    if (count < kernel.schedule.threads * kernel.blocks()) {
-      auto guard =
-          scf::IfOp::create(kernel.builder, kernel.loc, math.less(item, count));
-      kernel.builder.setInsertionPoint(guard.thenBlock()->getTerminator());
-    }
+    if (count < kernel.schedule.threads * kernel.blocks())
+      kernel.enter(math.less(item, count));
     moveBody(kernel.builder, own.getBody(), item);
     own.erase();
   }

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two variants (FilterGradientSchedule.cpp): implicit GEMM on the main loop of
-// Gemm.cpp (FilterGradientGemm.cpp), and direct, here: every thread accumulates
-// a few output channels times a few input channels at one window position, in
-// registers; adjacent threads have adjacent input channels. Rows of output
-// positions are split over blocks; the last-arriving block reduces the partial
-// sums in order.
+// A filter gradient has few elements, each a sum over all positions of all
+// images, which both variants split over blocks: implicit GEMM on the main loop
+// of Gemm.cpp (FilterGradientGemm.cpp), and direct, here: every thread
+// accumulates a few output channels times a few input channels at one window
+// position, in registers; adjacent threads have adjacent input channels. Rows
+// of output positions are split over blocks; the last-arriving block reduces
+// the partial sums in order.
 //
 // A fused bias gradient is computed as an additional input channel with a 1x1
 // window on an image of ones.
@@ -25,6 +26,45 @@ using namespace mpc;
 using namespace mpc::cuda;
 using arith::CmpIPredicate;
 
+/// Threads per block of the direct variant.
+static constexpr int64_t kFilterThreads = 128;
+/// Maximum blocks per sum.
+static constexpr int64_t kMostSplits = 256;
+
+namespace {
+/// Parameters of the direct variant: rows of output positions per block.
+struct DirectFilterSchedule {
+  int64_t lines = 0;
+
+  static void map(auto &schedule, auto field) {
+    field("lines", schedule.lines);
+  }
+};
+} // namespace
+
+Schedule cuda::scheduleDirectFilter(const FilterGradientProblem &problem,
+                                    const CudaTarget &target) {
+  Schedule schedule;
+  schedule.threads = kFilterThreads;
+  schedule.blocks[0] =
+      std::max<int64_t>(llvm::divideCeil(problem.items, kFilterThreads), 1);
+  int64_t wanted =
+      llvm::divideCeil(target.multiprocessors() * kThreadsPerProcessor,
+                       schedule.blocks[0] * kFilterThreads);
+  int64_t splits = std::clamp<int64_t>(wanted, 1, kMostSplits);
+  int64_t lines = std::max<int64_t>(
+      llvm::divideCeil(std::max<int64_t>(problem.lines, 1), splits), 1);
+  splits = std::max<int64_t>(llvm::divideCeil(problem.lines, lines), 1);
+  schedule.set(DirectFilterSchedule{lines});
+  schedule.blocks[1] = splits;
+  if (splits > 1)
+    schedule.scratchBytes =
+        llvm::alignTo(schedule.blocks[0] * sizeof(int32_t), 64) +
+        splits * schedule.blocks[0] * kFilterThreads * problem.rows *
+            problem.lanes * bytesPerElement(problem.type);
+  return schedule;
+}
+
 namespace {
 class DirectFilterGradientEmitter {
 public:
@@ -39,9 +79,6 @@ private:
   Carried addAt(Value image, ArrayRef<Value> at, ValueRange sums);
   void finishSplit(ValueRange sums);
   void store(ValueRange sums);
-  void storeFilter(ValueRange sums, size_t result);
-  void storeBias(ValueRange sums, size_t result);
-  void enter(Value condition);
   Value constant(int64_t value) { return index.constant(value); }
 
   GpuKernel &kernel;
@@ -96,11 +133,6 @@ private:
 // Kernel
 //===----------------------------------------------------------------------===//
 
-void DirectFilterGradientEmitter::enter(Value condition) {
-  auto inside = scf::IfOp::create(builder, loc, condition);
-  builder.setInsertionPoint(inside.thenBlock()->getTerminator());
-}
-
 LogicalResult DirectFilterGradientEmitter::run() {
   if (problem.items == 0)
     return success();
@@ -137,7 +169,7 @@ LogicalResult DirectFilterGradientEmitter::run() {
     finishSplit(sums);
   } else {
     if (active)
-      enter(active);
+      kernel.enter(active);
     store(sums);
   }
   return success();
@@ -222,57 +254,32 @@ Carried DirectFilterGradientEmitter::addAt(Value image, ArrayRef<Value> at,
     }
     return next;
   };
-  if (!inside)
-    return add();
-  auto branch = scf::IfOp::create(builder, loc, sums.getTypes(), inside,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, add());
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, sums);
-  return Carried(branch.getResults());
-}
-
-void DirectFilterGradientEmitter::store(ValueRange sums) {
-  for (auto [number, op] : llvm::enumerate(problem.ops.results)) {
-    OpBuilder::InsertionGuard guard(builder);
-    if (op == problem.ops.bias) {
-      enter(isBias);
-      storeBias(sums, number);
-    } else {
-      if (isBias)
-        enter(index.less(item, problem.filterItems));
-      storeFilter(sums, number);
-    }
-  }
-}
-
-void DirectFilterGradientEmitter::storeFilter(ValueRange sums, size_t result) {
-  Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
-  for (auto [row, sum] : llvm::enumerate(sums))
-    for (int64_t lane = 0; lane < problem.lanes; ++lane) {
-      Value value = sum;
-      if (problem.lanes > 1)
-        value = vector::ExtractOp::create(builder, loc, sum, lane);
-      SmallVector<Value> indices = {
-          index.add(output, static_cast<int64_t>(row)),
-          index.add(channel, lane)};
-      llvm::append_range(indices, windowPlace);
-      emitter.store(emitter.round(value, element), kernel.outputs[result],
-                    indices, 1);
-    }
+  return inside ? index.choose(inside, sums.getTypes(), add,
+                               [&] { return Carried(sums); })
+                : add();
 }
 
 /// All input channels of a bias item have the same sums.
-void DirectFilterGradientEmitter::storeBias(ValueRange sums, size_t result) {
-  Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
-  for (auto [row, sum] : llvm::enumerate(sums)) {
-    Value value = sum;
-    if (problem.lanes > 1)
-      value = vector::ExtractOp::create(builder, loc, sum, int64_t(0));
-    emitter.store(emitter.round(value, element), kernel.outputs[result],
-                  index.add(output, static_cast<int64_t>(row)), 1);
+void DirectFilterGradientEmitter::store(ValueRange sums) {
+  for (auto [number, op] : llvm::enumerate(problem.ops.results)) {
+    OpBuilder::InsertionGuard guard(builder);
+    bool isFilter = op != problem.ops.bias;
+    if (isBias)
+      kernel.enter(isFilter ? index.less(item, problem.filterItems) : isBias);
+    Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[number]);
+    for (auto [row, sum] : llvm::enumerate(sums))
+      for (int64_t lane = 0; lane < (isFilter ? problem.lanes : 1); ++lane) {
+        Value value = sum;
+        if (problem.lanes > 1)
+          value = vector::ExtractOp::create(builder, loc, sum, lane);
+        SmallVector<Value> at = {index.add(output, static_cast<int64_t>(row))};
+        if (isFilter) {
+          at.push_back(index.add(channel, lane));
+          llvm::append_range(at, windowPlace);
+        }
+        emitter.store(emitter.round(value, element), kernel.outputs[number], at,
+                      1);
+      }
   }
 }
 
@@ -315,7 +322,7 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
           return next;
         });
     if (active)
-      enter(active);
+      kernel.enter(active);
     store(total);
     return success();
   });

@@ -53,18 +53,6 @@ struct FilterGradientProblem {
         llvm::ArrayRef<mlir::Value> spatial) const;
 };
 
-/// Threads per block of the direct variant.
-inline constexpr int64_t kFilterThreads = 128;
-
-/// Parameters of the direct variant: rows of output positions per block.
-struct DirectFilterSchedule {
-  int64_t lines = 0;
-
-  static void map(auto &schedule, auto field) {
-    field("lines", schedule.lines);
-  }
-};
-
 /// Schedules the direct variant.
 Schedule scheduleDirectFilter(const FilterGradientProblem &problem,
                               const CudaTarget &target);

@@ -64,9 +64,7 @@ struct GradientTraversal {
 struct GradientCheckSchedule {
   SmallVector<int64_t> parts;
 
-  static void map(auto &schedule, auto field) {
-    field("part", schedule.parts);
-  }
+  static void map(auto &schedule, auto field) { field("part", schedule.parts); }
 };
 
 /// Generates the kernel.
@@ -98,8 +96,6 @@ private:
   Value sumOfWarp(Value own);
   Value sumOfBlock(Value own);
   Value isFirstThread();
-  /// Moves the insertion point into a new `if`.
-  void enter(Value condition);
   Value zero() { return emitter.index(0); }
 
   GpuKernel &kernel;
@@ -198,11 +194,6 @@ SmallVector<int64_t> GradientTraversal::offsets(int64_t blocks,
 // deterministic.
 //===----------------------------------------------------------------------===//
 
-void GradientCheckEmitter::enter(Value condition) {
-  auto inside = scf::IfOp::create(builder, loc, condition);
-  builder.setInsertionPoint(inside.thenBlock()->getTerminator());
-}
-
 Value GradientCheckEmitter::isFirstThread() {
   return index.less(kernel.thread(), 1);
 }
@@ -271,9 +262,9 @@ LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
   int64_t threads = kernel.schedule.threads, all = kernel.schedule.blocks[0];
   Value block = kernel.block();
   if (first > 0)
-    enter(index.less(index.constant(first - 1), block));
+    kernel.enter(index.less(index.constant(first - 1), block));
   if (first + blocks < all)
-    enter(index.less(block, first + blocks));
+    kernel.enter(index.less(block, first + blocks));
   Value start =
       index.add(index.mul(index.sub(block, index.constant(first)), threads),
                 kernel.thread());
@@ -349,7 +340,7 @@ Value GradientCheckEmitter::sumOfBlock(Value own) {
   Value warp = gpu::SubgroupIdOp::create(builder, loc, /*upper_bound=*/nullptr);
   {
     OpBuilder::InsertionGuard guard(builder);
-    enter(index.less(lane, 1));
+    kernel.enter(index.less(lane, 1));
     memref::StoreOp::create(builder, loc, sum, ofWarps, warp);
   }
   kernel.barrier();
@@ -362,12 +353,13 @@ void GradientCheckEmitter::leave(const GradientTraversal::Use &use, Value sum) {
   OpBuilder::InsertionGuard guard(builder);
   Value array = left[use.check];
   if (plan.checks[use.check].isNorm) {
-    enter(isFirstThread());
+    kernel.enter(isFirstThread());
     memref::StoreOp::create(builder, loc, sum, array, kernel.block());
     return;
   }
-  enter(arith::AndIOp::create(builder, loc, isFirstThread(),
-                              math.compare(CmpFPredicate::UNO, sum, sum)));
+  kernel.enter(
+      arith::AndIOp::create(builder, loc, isFirstThread(),
+                            math.compare(CmpFPredicate::UNO, sum, sum)));
   memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::ori,
                               math.integer(builder.getI32Type(), 1), array,
                               index.constant(use.number));
@@ -439,7 +431,7 @@ void GradientCheckEmitter::finishNorm(size_t number) {
   Value root = math.sqrt(total);
   Value output = outputOf(kernel, norm);
   OpBuilder::InsertionGuard guard(builder);
-  enter(isFirstThread());
+  kernel.enter(isFirstThread());
   if (output)
     emitter.store(root, output, {}, 1);
 }
@@ -451,15 +443,16 @@ void GradientCheckEmitter::joinTensor(size_t number, int64_t first,
   int64_t warps = kernel.schedule.threads / kWarp;
   Value lane = gpu::LaneIdOp::create(builder, loc, /*upper_bound=*/nullptr);
   Value warp = gpu::SubgroupIdOp::create(builder, loc, /*upper_bound=*/nullptr);
-  enter(math.compare(CmpIPredicate::eq, warp,
-                     index.constant(static_cast<int64_t>(place) % warps)));
+  kernel.enter(
+      math.compare(CmpIPredicate::eq, warp,
+                   index.constant(static_cast<int64_t>(place) % warps)));
   const GradientCheck &check = plan.checks[number];
   Value sum = sumOfArray(left[number], index.add(lane, first),
                          index.constant(first + blocks), kWarp);
   // With one block only the first lane has a value.
   if (blocks > 1)
     sum = sumOfWarp(sum);
-  enter(index.less(lane, 1));
+  kernel.enter(index.less(lane, 1));
   if (cast<GlobalNormOp>(check.op).getOfNorms())
     sum = math.sqrt(sum);
   memref::StoreOp::create(builder, loc, sum, ofTensors,
@@ -472,7 +465,7 @@ void GradientCheckEmitter::finishFlags(size_t number) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   auto count = static_cast<int64_t>(check.gradients.size());
   OpBuilder::InsertionGuard guard(builder);
-  enter(isFirstThread());
+  kernel.enter(isFirstThread());
   FailureOr<Carried> found = carryLoop(
       emitter, zero(), emitter.index(count), 1,
       {math.integer(i64, -1), math.integer(i64, 0)},

@@ -64,15 +64,12 @@ Value cuda::addParts(GpuBody &kernel, int64_t count,
   Value first = load(math.constant(0));
   if (count == 1)
     return first;
-  auto loop = scf::ForOp::create(b, kernel.loc, math.constant(1),
-                                 math.constant(count), math.constant(1), first);
-  kernel.named(loop.getInductionVar(), "part");
-  kernel.named(loop.getRegionIterArg(0), "sum");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(loop.getBody());
-  Value next = load(loop.getInductionVar());
-  Value sum =
-      arith::AddFOp::create(b, kernel.loc, loop.getRegionIterArg(0), next);
-  scf::YieldOp::create(b, kernel.loc, sum);
-  return loop.getResult(0);
+  return math
+      .loop(math.constant(1), math.constant(count), /*step=*/1, first,
+            [&](Value part, ValueRange sum) -> Carried {
+              kernel.named(part, "part");
+              Value known = kernel.named(sum.front(), "sum");
+              return {arith::AddFOp::create(b, kernel.loc, known, load(part))};
+            })
+      .front();
 }

@@ -70,16 +70,6 @@ static std::unique_ptr<RowReductionPlan> rowsOf(func::FuncOp part) {
   return reduces ? RowReductionPlan::of(part) : nullptr;
 }
 
-/// Returns true if code can be generated for each of the function's results.
-static bool canEmit(func::FuncOp function) {
-  TrialCodegen trial(function);
-  ElementwiseCodegen map(function, trial);
-  return map.applies() &&
-         llvm::all_of(llvm::seq(map.groups()), [&](size_t group) {
-           return ElementwiseCodegen::chooseWidth(function, group).has_value();
-         });
-}
-
 namespace {
 class OptimizerUpdatePlan : public KernelPlan {
 public:
@@ -107,8 +97,6 @@ private:
   void returnScalars(ArrayRef<Value> sharedScalars);
   LogicalResult emitPart(size_t number, const UpdatePart &part);
   SmallVector<Value> memoryOf(ArrayRef<Value> values) const;
-  /// Moves the insertion point into a new `if`.
-  void enter(Value condition);
 
   GpuKernel &kernel;
   const UpdatePartition &parts;
@@ -134,18 +122,13 @@ std::optional<Schedule> OptimizerUpdatePlan::schedule() const {
       continue;
     }
     rowBlocks.push_back(0);
-    TrialCodegen trial(*part.function);
-    ElementwiseCodegen map(*part.function, trial);
-    if (!map.applies())
+    auto widths = ElementwiseCodegen::chooseWidths(*part.function);
+    if (!widths)
       return std::nullopt;
     items.push_back(0);
-    for (size_t group = 0; group < map.groups(); ++group) {
-      std::optional<ElementwiseCodegen::Width> width =
-          ElementwiseCodegen::chooseWidth(*part.function, group);
-      if (!width)
-        return std::nullopt;
-      parameters.vectors.push_back(width->lanes);
-      items.back() = std::max(items.back(), width->items);
+    for (ElementwiseCodegen::Width width : *widths) {
+      parameters.vectors.push_back(width.lanes);
+      items.back() = std::max(items.back(), width.items);
     }
   }
 
@@ -191,11 +174,6 @@ OptimizerUpdateEmitter::memoryOf(ArrayRef<Value> values) const {
   return memrefs;
 }
 
-void OptimizerUpdateEmitter::enter(Value condition) {
-  auto inside = scf::IfOp::create(kernel.builder, kernel.loc, condition);
-  kernel.builder.setInsertionPoint(inside.thenBlock()->getTerminator());
-}
-
 LogicalResult OptimizerUpdateEmitter::run() {
   for (auto [argument, memref] :
        llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
@@ -237,11 +215,11 @@ LogicalResult OptimizerUpdateEmitter::emitScalars() {
   {
     OpBuilder::InsertionGuard guard(kernel.builder);
     IndexMath math{kernel.builder, kernel.loc};
-    enter(math.less(kernel.thread(), 1));
+    kernel.enter(math.less(kernel.thread(), 1));
     ElementwiseCodegen map(*part.function, kernel.builder, inputs,
                            sharedScalars);
     for (size_t group = 0; group < map.groups(); ++group)
-      if (failed(map.emit(group, 1, math.constant(0), [](Value, StringRef) {})))
+      if (failed(map.emit(group, 1, math.constant(0))))
         return failure();
     returnScalars(sharedScalars);
   }
@@ -278,8 +256,8 @@ void OptimizerUpdateEmitter::returnScalars(ArrayRef<Value> sharedScalars) {
                                     one, counter, math.constant(0));
     Value last = arith::ConstantIntOp::create(builder, loc, i32,
                                               kernel.schedule.blocks[0] - 1);
-    enter(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, before,
-                                last));
+    kernel.enter(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       before, last));
     memref::StoreOp::create(builder, loc,
                             arith::ConstantIntOp::create(builder, loc, i32, 0),
                             counter, math.constant(0));
@@ -308,13 +286,13 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
   // Blocks [first, nextBlock).
   Value block = kernel.block();
   if (first > 0 && nextBlock < kernel.schedule.blocks[0])
-    enter(arith::AndIOp::create(builder, loc,
-                                math.less(math.constant(first - 1), block),
-                                math.less(block, nextBlock)));
+    kernel.enter(arith::AndIOp::create(
+        builder, loc, math.less(math.constant(first - 1), block),
+        math.less(block, nextBlock)));
   else if (first > 0)
-    enter(math.less(math.constant(first - 1), block));
+    kernel.enter(math.less(math.constant(first - 1), block));
   else if (nextBlock < kernel.schedule.blocks[0])
-    enter(math.less(block, nextBlock));
+    kernel.enter(math.less(block, nextBlock));
   std::unique_ptr<RowReductionPlan> rows = rowsOf(*part.function);
   if (std::optional<RowThreadMapping> geometry = geometryOf(rows.get())) {
     GpuKernel own{
@@ -335,19 +313,13 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
     int64_t lanes = parameters.vectors[nextVector++],
             items = map.items(group, lanes);
     LogicalResult result = success();
-    auto body = [&](Value item) {
-      auto setName = [&](Value value, StringRef name) {
-        if (value != item && value != start && value.getLoc() == loc)
-          kernel.named(value, name);
-      };
-      result = map.emit(group, lanes, item, setName);
-    };
+    auto body = [&](Value item) { result = map.emit(group, lanes, item); };
     if (items > threads * blocks) {
       math.loop(start, math.constant(items), threads * blocks, body);
     } else if (items > 0) {
       OpBuilder::InsertionGuard inner(builder);
       if (items < threads * blocks)
-        enter(math.less(start, items));
+        kernel.enter(math.less(start, items));
       body(start);
     }
     if (failed(result))
@@ -363,7 +335,8 @@ cuda::planOptimizerUpdate(func::FuncOp kernel, const CudaTarget &target) {
   if (!kind || kind.getValue() != FusionKind::update)
     return nullptr;
   std::optional<UpdatePartition> parts = UpdatePartition::of(kernel);
-  if (!parts || (parts->scalars.function && !canEmit(*parts->scalars.function)))
+  if (!parts || (parts->scalars.function &&
+                 !ElementwiseCodegen::chooseWidths(*parts->scalars.function)))
     return nullptr;
   return std::make_unique<OptimizerUpdatePlan>(kernel, target,
                                                std::move(*parts));

@@ -401,34 +401,30 @@ void PersistentRecurrence::multiplyByThreads(size_t product) {
     for (int64_t row = 0; row < plan.rows; row += kRows) {
       int64_t rows = std::min(kRows, plan.rows - row);
       SmallVector<Value> initial(rows, values.constant(f32, 0));
-      auto loop = scf::ForOp::create(b, kernel.loc, math.constant(0),
-                                     math.constant(part), math.constant(kLanes),
-                                     initial);
-      {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(loop.getBody());
-        Value k = shown(math.add(begin, loop.getInductionVar()), "k");
-        SmallVector<Value> weight, next;
+      auto addUp = [&](Value from, ValueRange carried) {
+        Value k = shown(math.add(begin, from), "k");
+        SmallVector<Value> weight;
         for (int64_t e = 0; e < kLanes; ++e)
           weight.push_back(
               shown(load(weights, {math.add(k, e), math.add(column, first)}),
                     "weight"));
-        for (int64_t i = 0; i < rows; ++i) {
+        Carried next(carried);
+        for (auto [i, sum] : llvm::enumerate(next)) {
           Value state =
-              shown(vector::LoadOp::create(
-                        b, kernel.loc, VectorType::get({kLanes}, f32), states,
-                        ValueRange{math.constant(row + i), k}),
+              shown(math.load(states,
+                              {math.constant(row + static_cast<int64_t>(i)), k},
+                              kLanes),
                     "state");
-          Value sum = loop.getRegionIterArgs()[i];
           for (int64_t e = 0; e < kLanes; ++e)
             sum = values.fma(vector::ExtractOp::create(b, kernel.loc, state, e),
                              weight[e], sum);
-          next.push_back(sum);
         }
-        scf::YieldOp::create(b, kernel.loc, next);
-      }
+        return next;
+      };
+      Carried total = math.loop(math.constant(0), math.constant(part), kLanes,
+                                initial, addUp);
       for (int64_t i = 0; i < rows; ++i)
-        store(loop.getResult(i), sums, {split, math.constant(row + i), column});
+        store(total[i], sums, {split, math.constant(row + i), column});
     }
   });
 }

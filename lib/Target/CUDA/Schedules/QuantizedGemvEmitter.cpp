@@ -197,13 +197,11 @@ LogicalResult QuantizedGemvEmitter::sumUp() {
     zeros = kernel.local({tiles.columns}, f32, "zeros");
   row = kernel.local({problem.m, lines.perWord()}, f32, "x");
   clear(sums);
-  auto loop =
-      scf::ForOp::create(b, kernel.loc, lane, math().constant(lines.pieces()),
-                         math().constant(tiles.lanes));
-  kernel.named(loop.getInductionVar(), "piece");
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  return addPiece(loop.getInductionVar());
+  LogicalResult result = success();
+  math().loop(
+      lane, math().constant(lines.pieces()), tiles.lanes,
+      [&](Value piece) { result = addPiece(kernel.named(piece, "piece")); });
+  return result;
 }
 
 void QuantizedGemvEmitter::loadWords(Value piece) {
@@ -348,11 +346,8 @@ LogicalResult QuantizedGemvEmitter::finish() {
   Value from = named(math(), math().mul(part, together), "resultColumn");
   Value begin = problem.pair ? math().div(blockBegin, 2) : blockBegin;
   Value column = named(math(), math().add(begin, from), "column");
-  if (lines.count % tiles.blockColumns() != 0) {
-    auto branch = scf::IfOp::create(
-        b, kernel.loc, math().less(column, problem.resultColumns()));
-    b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  }
+  if (lines.count % tiles.blockColumns() != 0)
+    kernel.enter(math().less(column, problem.resultColumns()));
   auto read = [&](Value at) -> Value {
     if (together == 1)
       return load(results, {line, at});

@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  /// Returns the number of vectors of a thread.
+  /// Returns the number of steps of `group` threads by `vector` elements each.
   int64_t stepsOf(int64_t group, int64_t vector) const {
     return llvm::divideCeil(plan->length(), group * vector);
   }
@@ -92,7 +92,8 @@ private:
     if (!plan->isOneWalk() || blocks == 0)
       return 1;
     int64_t full = kBlocksPerProcessor * target.multiprocessors();
-    return std::max<int64_t>(1, std::min(llvm::divideCeil(full, blocks), most));
+    return std::max<int64_t>(
+        1, std::min<int64_t>(llvm::divideCeil(full, blocks), most));
   }
   int64_t chooseRowGroup(int64_t vector) const;
   RowThreadMapping mapRows(int64_t &sharedBytes) const;
@@ -109,9 +110,8 @@ std::optional<Schedule> RowReductionKernelPlan::schedule() const {
   if (!plan->columnSums().empty())
     return scheduleColumnSums();
   Schedule schedule;
-  RowThreadMapping mapping = plan->form().isVertical()
-                                 ? mapColumns()
-                                 : mapRows(schedule.sharedBytes);
+  RowThreadMapping mapping =
+      plan->form().isVertical() ? mapColumns() : mapRows(schedule.sharedBytes);
   schedule.threads = mapping.group * mapping.items;
   schedule.team = mapping.team(*plan);
   int64_t items = plan->items(mapping.vector);
@@ -163,8 +163,8 @@ RowThreadMapping RowReductionKernelPlan::mapRows(int64_t &sharedBytes) const {
                plan->length() / mapping.vector / (kSplitThreads * kLeastSteps));
   if (mapping.splits > 1)
     mapping.group = kSplitThreads;
-  mapping.steps = llvm::divideCeil(stepsOf(mapping.group, mapping.vector),
-                                   mapping.splits);
+  mapping.steps =
+      llvm::divideCeil(stepsOf(mapping.group, mapping.vector), mapping.splits);
   if (mapping.group <= kWarp)
     for (mapping.items = 4 * kWarp / mapping.group;
          mapping.items * mapping.group > kWarp &&
@@ -193,9 +193,9 @@ RowThreadMapping RowReductionKernelPlan::mapColumns() const {
     mapping.group *= 2;
   if (mapping.group == 1)
     mapping.items = std::min(4 * kWarp, wide);
-  mapping.splits = splitsOf(llvm::divideCeil(items, mapping.items),
-                            plan->length() /
-                                (mapping.group * kLeastColumnSteps));
+  mapping.splits =
+      splitsOf(llvm::divideCeil(items, mapping.items),
+               plan->length() / (mapping.group * kLeastColumnSteps));
   mapping.steps = stepsOf(mapping.group, mapping.splits);
   if (kept && mapping.steps * mapping.vector * kept <= kMostRowElements)
     mapping.keep = tile::Place::registers;

@@ -119,12 +119,16 @@ Value GpuBody::local(ArrayRef<int64_t> shape, Type type, StringRef name) {
 
 void GpuBody::barrier() { gpu::BarrierOp::create(builder, loc); }
 
+void GpuBody::enter(Value condition) {
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+}
+
 void GpuBody::within(Value condition, llvm::function_ref<void()> body) {
   if (!condition)
     return body();
-  auto branch = scf::IfOp::create(builder, loc, condition);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  enter(condition);
   body();
 }
 

@@ -131,6 +131,8 @@ struct GpuBody {
   mlir::Value local(llvm::ArrayRef<int64_t> shape, mlir::Type type,
                     llvm::StringRef name);
   void barrier();
+  /// Moves the insertion point into a new `if` with `condition`.
+  void enter(mlir::Value condition);
   /// Emits `body` under `condition` (null: always).
   void within(mlir::Value condition, llvm::function_ref<void()> body);
   /// Yields `body()` under `condition` (null: always), else `other()` or zeros

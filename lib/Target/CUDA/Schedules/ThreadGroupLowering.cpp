@@ -236,24 +236,18 @@ ThreadGroupLowering::guarded(Value condition, ValueRange otherwise,
                              llvm::function_ref<FailureOr<Carried>()> body) {
   if (!condition)
     return body();
+  FailureOr<Carried> values = failure();
+  auto rest = [&] { return Carried(otherwise); };
+  auto take = [&] {
+    values = body();
+    return succeeded(values) ? *values : rest();
+  };
   if (otherwise.empty()) {
-    FailureOr<Carried> values = failure();
-    kernel.within(condition, [&] { values = body(); });
+    kernel.within(condition, take);
     return values;
   }
-  OpBuilder &builder = kernel.builder;
-  auto branch =
-      scf::IfOp::create(builder, kernel.loc, otherwise.getTypes(), condition,
-                        /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(branch.thenBlock());
-  FailureOr<Carried> values = body();
-  if (failed(values))
-    return values;
-  scf::YieldOp::create(builder, kernel.loc, *values);
-  builder.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(builder, kernel.loc, otherwise);
-  return Carried(branch.getResults());
+  Carried chosen = index.choose(condition, otherwise.getTypes(), take, rest);
+  return succeeded(values) ? chosen : values;
 }
 
 LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
@@ -443,26 +437,23 @@ Carried ThreadGroupLowering::reduceWarp(ItemReduceOp op, ValueRange values,
         width == kWarp ? std::nullopt : std::optional<uint32_t>(width))};
   }
   Type i32 = builder.getI32Type();
-  auto loop = scf::ForOp::create(builder, loc, emitter.index(0),
-                                 emitter.index(llvm::Log2_64(width)),
-                                 emitter.index(1), values);
-  loop->setAttr(kUnrollAttr, builder.getUnitAttr());
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(loop.getBody());
-  Value half = math.integer(i32, width / 2);
-  Value distance = arith::ShRUIOp::create(
-      builder, loc, half,
-      arith::IndexCastOp::create(builder, loc, i32, loop.getInductionVar()));
-  Carried others;
-  for (Value value : loop.getRegionIterArgs())
-    others.push_back(gpu::ShuffleOp::create(builder, loc, value, distance,
-                                            math.integer(i32, kWarp),
-                                            gpu::ShuffleMode::XOR)
-                         .getShuffleResult());
-  scf::YieldOp::create(
-      builder, loc,
-      applyReduction(builder, op, loop.getRegionIterArgs(), others));
-  return Carried(loop.getResults());
+  return index.loop(
+      emitter.index(0), emitter.index(llvm::Log2_64(width)), /*step=*/1, values,
+      [&](Value round, ValueRange carried) {
+        builder.getInsertionBlock()->getParentOp()->setAttr(
+            kUnrollAttr, builder.getUnitAttr());
+        Value half = math.integer(i32, width / 2);
+        Value distance = arith::ShRUIOp::create(
+            builder, loc, half,
+            arith::IndexCastOp::create(builder, loc, i32, round));
+        Carried others;
+        for (Value value : carried)
+          others.push_back(gpu::ShuffleOp::create(builder, loc, value, distance,
+                                                  math.integer(i32, kWarp),
+                                                  gpu::ShuffleMode::XOR)
+                               .getShuffleResult());
+        return applyReduction(builder, op, carried, others);
+      });
 }
 
 Carried ThreadGroupLowering::reduceWarps(ItemReduceOp op, ValueRange values) {

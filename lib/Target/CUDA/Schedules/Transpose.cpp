@@ -54,11 +54,10 @@ private:
   SmallVector<int64_t> counts(int64_t tile);
   /// Calls `body` for this thread's elements of a tile, with offsets along the
   /// fast and the slow dimension.
-  void walk(GpuKernel &kernel, int64_t tile, StringRef name,
+  void walk(GpuKernel &kernel, int64_t tile,
             llvm::function_ref<void(Value fast, Value slow)> body);
-  /// Emits `body` if both indices are in bounds.
-  void guarded(ArrayRef<Value> indices, int64_t tile,
-               llvm::function_ref<void()> body);
+  /// Whether both indices are in bounds; null: always.
+  Value inBounds(ArrayRef<Value> indices, int64_t tile);
 
   func::FuncOp copy;
   OpBuilder &builder;
@@ -119,23 +118,21 @@ SmallVector<int64_t> TransposeKernel::counts(int64_t tile) {
 }
 
 void TransposeKernel::walk(
-    GpuKernel &kernel, int64_t tile, StringRef name,
+    GpuKernel &kernel, int64_t tile,
     llvm::function_ref<void(Value fast, Value slow)> body) {
   IndexMath math{builder, kernel.loc};
   Value thread = kernel.thread(), fast = math.rem(thread, tile),
         first = math.div(thread, tile);
   // Issue all loads of a thread before the first store.
   int64_t step = kernel.schedule.threads / tile;
-  auto loop = scf::ForOp::create(builder, kernel.loc, math.constant(0),
-                                 math.constant(tile), math.constant(step));
-  loop->setAttr(kUnrollAttr, builder.getUnitAttr());
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(loop.getBody()->getTerminator());
-  body(fast, kernel.named(math.add(first, loop.getInductionVar()), name));
+  math.loop(math.constant(0), math.constant(tile), step, [&](Value slow) {
+    builder.getInsertionBlock()->getParentOp()->setAttr(kUnrollAttr,
+                                                        builder.getUnitAttr());
+    body(fast, kernel.named(math.add(first, slow), "row"));
+  });
 }
 
-void TransposeKernel::guarded(ArrayRef<Value> indices, int64_t tile,
-                              llvm::function_ref<void()> body) {
+Value TransposeKernel::inBounds(ArrayRef<Value> indices, int64_t tile) {
   IndexMath math{builder, emitter.getLoc()};
   ValueMath values(builder, emitter.getLoc());
   Value inside;
@@ -145,12 +142,7 @@ void TransposeKernel::guarded(ArrayRef<Value> indices, int64_t tile,
     Value fits = math.less(indices[dim], shape[dim]);
     inside = inside ? values.bitAnd(inside, fits) : fits;
   }
-  if (!inside)
-    return body();
-  auto branch = scf::IfOp::create(builder, emitter.getLoc(), inside);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-  body();
+  return inside;
 }
 
 LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
@@ -174,9 +166,9 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
   };
 
   LogicalResult result = success();
-  walk(kernel, tile, "row", [&](Value fast, Value slow) {
+  walk(kernel, tile, [&](Value fast, Value slow) {
     SmallVector<Value> indices = at(fast, slow);
-    guarded(indices, tile, [&] {
+    kernel.within(inBounds(indices, tile), [&] {
       for (auto [transpose, shared] : llvm::zip(transposes, tiles)) {
         SmallVector<Value> source(indices.size());
         for (auto [dim, from] : llvm::enumerate(transpose.getPermutation()))
@@ -191,9 +183,9 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
     });
   });
   kernel.barrier();
-  walk(kernel, tile, "row", [&](Value fast, Value slow) {
+  walk(kernel, tile, [&](Value fast, Value slow) {
     SmallVector<Value> indices = at(slow, fast);
-    guarded(indices, tile, [&] {
+    kernel.within(inBounds(indices, tile), [&] {
       for (auto [transpose, shared] : llvm::zip(transposes, tiles)) {
         Type type = getElementTypeOrSelf(transpose.getResult());
         emitter.bindValue(transpose.getResult(),
