@@ -42,9 +42,8 @@ struct DirectFilterSchedule {
 };
 } // namespace
 
-/// Schedules the direct variant.
-static Schedule scheduleDirectFilter(const FilterGradientProblem &problem,
-                                     const CudaTarget &target) {
+Schedule cuda::scheduleDirectFilter(const FilterGradientProblem &problem,
+                                    const CudaTarget &target) {
   Schedule schedule;
   schedule.threads = kFilterThreads;
   schedule.blocks[0] =

@@ -53,6 +53,10 @@ struct FilterGradientProblem {
         llvm::ArrayRef<mlir::Value> spatial) const;
 };
 
+/// Schedules the direct variant.
+Schedule scheduleDirectFilter(const FilterGradientProblem &problem,
+                              const CudaTarget &target);
+
 } // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_FILTERGRADIENTPROBLEM_H
