@@ -526,8 +526,10 @@ private:
 
 std::unique_ptr<KernelPlan> cuda::planAttention(func::FuncOp kernel,
                                                 const CudaTarget &target) {
-  AttentionOp op = attentionOf(kernel);
-  return op && elementCount(op.getResult()) > 0
-             ? std::make_unique<AttentionPlan>(kernel, target, op)
-             : nullptr;
+  auto ops = kernel.getOps<AttentionOp>();
+  if (!llvm::hasSingleElement(ops) ||
+      !ContractionEpilogue(kernel, *ops.begin()).fits() ||
+      elementCount((*ops.begin()).getResult()) == 0)
+    return nullptr;
+  return std::make_unique<AttentionPlan>(kernel, target, *ops.begin());
 }

@@ -2,6 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// The gradient of attention in one launch (FlashAttention backward). With P the
+// probabilities, dP = gradient * value^T (`slopes`), delta = rowsum(P * dP) and
+// dS = P * (dP - delta), blocks have one of two roles:
+//
+// - Rows: query rows of one head. A first pass over the keys computes the rows'
+// statistics, from which P and dS can be recomputed, and publishes them; a
+// second pass accumulates the query gradient.
+// - Keys: positions of one key head. Waits for the statistics of all rows of
+// the heads that share it, loops over these rows and accumulates the key and
+// value gradients. No atomic accumulation: results are deterministic.
+//
+// The keys role consumes what the rows role produces, in one launch: blocks
+// take their roles from an atomic counter, rows first, so producers always make
+// progress. The last consumer resets all counters for the next launch.
+//
 // Both roles work alike: a warp has fixed ("own") rows of two operands (query
 // and output gradient, or key and value), while tiles of the other two are
 // double-buffered in shared memory. The first pair gives scores, the second dP
@@ -11,13 +26,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionGradientKernel.h"
 #include "AttentionUnit.h"
 #include "KernelPlan.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -40,6 +56,11 @@ static constexpr int64_t kMostTileRegisters = 192, kMostKeysInOneTile = 128,
 static constexpr int64_t kMostSumColumns = 192, kMostSharedColumns = 256;
 /// Padding of the result tile's rows against bank conflicts, in elements.
 static constexpr int64_t kGradientResultSkew = 8;
+/// Static shared memory besides Schedule::sharedBytes, in bytes: two values,
+/// 16-byte aligned.
+static constexpr int64_t kGradientStaticBytes = 32;
+/// Counters before those of the key heads: block counter, departed consumers.
+static constexpr int64_t kHeadTickets = 0, kHeadArrived = 1, kFirstHead = 2;
 
 //===----------------------------------------------------------------------===//
 // Schedule
@@ -49,6 +70,8 @@ namespace {
 /// Parameters of the schedule.
 struct GradientSchedule {
   bool matrixUnits = false;
+  /// Rows per block of each role.
+  int64_t rows = 0;
   /// Columns of tiles of query and key, and of value and output gradient.
   int64_t depth = 0, columns = 0;
   /// Buffers per tile; two with asynchronous copies.
@@ -66,6 +89,7 @@ struct GradientSchedule {
 
   static void map(auto &schedule, auto field) {
     field("matrix_units", schedule.matrixUnits, false);
+    field("rows", schedule.rows);
     field("depth", schedule.depth);
     field("columns", schedule.columns);
     field("stages", schedule.stages);
@@ -78,6 +102,29 @@ struct GradientSchedule {
     field("keys_in_one_walk", schedule.keysInOneWalk, false);
     field("sum_columns", schedule.sumColumns);
   }
+};
+
+/// The three gradients, by result index of the op.
+enum class AttentionResult : unsigned { query, key, value };
+
+/// Grid of a kernel, by role.
+struct GradientBlocks {
+  GradientBlocks(const AttentionSizes &sizes,
+                 ArrayRef<ContractionEpilogue> results, AttentionGradientOp op,
+                 int64_t tile) {
+    for (auto [stored, epilogue, result] :
+         llvm::zip(stores, results, op->getResults()))
+      stored = !epilogue.all().empty() && elementCount(result) > 0;
+    rowTiles = llvm::divideCeil(sizes.length, tile);
+    keyTiles = llvm::divideCeil(sizes.positions, tile);
+    keys = stores[1] || stores[2] ? sizes.sharedHeads * keyTiles : 0;
+    rows = keys || stores[0] ? sizes.heads * rowTiles : 0;
+  }
+
+  /// Whether the kernel stores elements of each gradient.
+  std::array<bool, 3> stores;
+  /// Tiles per head, and blocks, of each role.
+  int64_t rowTiles, keyTiles, rows, keys;
 };
 } // namespace
 
@@ -198,9 +245,15 @@ static std::optional<Schedule> scheduleOn(const MatrixUnit *unit,
   Schedule schedule;
   schedule.threads = kWarp * warps;
   schedule.sharedBytes = sharedBytes();
+  s.rows = warps * warpRows;
   schedule.set(s);
-  placeGradientBlocks(schedule, {warps * warpRows, warps * warpRows}, kernel,
-                      op);
+  GradientBlocks grid(sizes, *ContractionEpilogue::ofEach(kernel, op), op,
+                      s.rows);
+  schedule.blocks[0] = std::max<int64_t>(grid.rows + grid.keys, 1);
+  if (grid.rows && grid.keys)
+    schedule.scratchBytes =
+        llvm::alignTo((kFirstHead + sizes.sharedHeads) * sizeof(int32_t), 64) +
+        3 * sizes.heads * sizes.length * sumBytes;
   return schedule;
 }
 
@@ -209,7 +262,7 @@ static std::optional<Schedule> scheduleOn(const MatrixUnit *unit,
 //===----------------------------------------------------------------------===//
 
 namespace {
-class AttentionBackward : public AttentionGradientKernel {
+class AttentionBackward : public AttentionCodegen {
 public:
   AttentionBackward(GpuKernel &kernel, AttentionGradientOp op);
   LogicalResult emit();
@@ -236,8 +289,9 @@ private:
   };
   using Body = llvm::function_ref<void(Value first, Value stage)>;
 
-  void emitRows();
-  void emitKeys();
+  /// Generates a role for a block by its number in the role.
+  void emitRows(Value number);
+  void emitKeys(Value number);
   /// Lays out shared memory and registers for a role.
   void takeRole(bool ofQuery);
   /// Loads `columns` of a tile's rows from `first` on.
@@ -247,6 +301,35 @@ private:
   void loadOthers(Value first, Value stage);
   /// Loops over the tiles of all other rows that the role needs.
   void loopOthers(Body body);
+
+  // Statistics of a row: the shift of its scores (AttentionMath), 1 / total (0
+  // for a fully masked row), and delta.
+
+  /// Stores the statistics of `row` of `head`, in bounds, by one thread.
+  void storeStatistics(Value row, ArrayRef<Value> three);
+  /// Rows role, after all threads have stored: signals the keys role. Contains
+  /// a barrier. No-op without a keys role.
+  void publishStatistics();
+  /// Keys role: waits for all statistics of its heads. Contains barriers; issue
+  /// independent loads before.
+  void waitForStatistics();
+  /// Copies the statistics of a tile's rows of `head` from `first` on to shared
+  /// memory [3][others], by all threads of the block; zeros out of bounds.
+  void loadStatistics(Value first, Value memory);
+
+  /// Keys role: calls `body` for each query head that shares the block's key
+  /// head, in order, with `head` set.
+  void eachQueryHead(llvm::function_ref<void()> body);
+  /// Keys role: returns the first row, a multiple of `others`, that attends to
+  /// the block's positions.
+  Value firstRowOfKeys();
+  /// Whether the keys role waits for the rows role.
+  bool hasHandOver() const { return grid.rows && grid.keys; }
+  Value takeBlockIndex();
+  /// Atomically adds to a counter and returns the old value.
+  Value count(int64_t number, Value counter);
+  /// Returns the index of a statistic of a row of `head`.
+  Value statisticAt(Value which, Value row);
 
   /// Computes masked scores, and dP, of own rows and the tile at `first`.
   void emitScores(Value first, Value stage, bool withSlopes);
@@ -279,9 +362,25 @@ private:
   /// First own row of the block.
   Value ownFirst() { return isQuery ? firstRow : firstKey; }
 
+  bool stores(AttentionResult result) const {
+    return grid.stores[unsigned(result)];
+  }
+  /// Returns the operand type of the GEMMs, to which P, dS and the output
+  /// gradient are rounded.
+  Type factorType() const { return getElementTypeOrSelf(problem.query); }
+
+  AttentionGradientOp op;
   GradientSchedule s;
+  /// Results by AttentionResult.
+  std::vector<ContractionEpilogue> results;
+  GradientBlocks grid;
   std::unique_ptr<AttentionUnit> unit;
-  int64_t rows;
+  /// First query row or position of the block, and indices of `head` and
+  /// `keyHead`.
+  Value firstRow, firstKey, headNumber, keyHeadNumber;
+  /// Scratch memory, if the keys role waits: block counter, departed consumers,
+  /// and arrived row tiles per key head; statistics [3][head][row].
+  Value counters, published;
   // Current role: whether own rows are the query's, whether they stay in
   // registers, whether one tile holds all others, and its rows.
   bool isQuery = true, keepsOwn = true, inOneTile = false;
@@ -297,10 +396,21 @@ private:
 } // namespace
 
 AttentionBackward::AttentionBackward(GpuKernel &kernel, AttentionGradientOp op)
-    : AttentionGradientKernel(kernel, op),
-      s(kernel.schedule.get<GradientSchedule>()), rows(roles.queryRows) {
-  unit = AttentionUnit::create(*this, s.matrixUnits, rows);
+    : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
+      s(kernel.schedule.get<GradientSchedule>()),
+      results(*ContractionEpilogue::ofEach(kernel.kernel, op)),
+      grid(sizes, results, op, s.rows) {
+  unit = AttentionUnit::create(*this, s.matrixUnits, s.rows);
   unit->fragmentRows = 32;
+  if (!hasHandOver())
+    return;
+  int64_t count = kFirstHead + sizes.sharedHeads;
+  counters = kernel.named(math.view(kernel.scratch, 0, count, b.getI32Type()),
+                          "counters");
+  published = kernel.named(math.view(kernel.scratch,
+                                     llvm::alignTo(count * sizeof(int32_t), 64),
+                                     3 * sizes.heads * sizes.length, sumType),
+                           "statistics");
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,7 +419,16 @@ AttentionBackward::AttentionBackward(GpuKernel &kernel, AttentionGradientOp op)
 
 LogicalResult AttentionBackward::emit() {
   unit->place();
-  emitRoles([&] { emitRows(); }, [&] { emitKeys(); });
+  if (hasHandOver()) {
+    Value ticket = takeBlockIndex();
+    math.branch(
+        math.less(ticket, grid.rows), [&] { emitRows(ticket); },
+        [&] { emitKeys(math.sub(ticket, math.constant(grid.rows))); });
+  } else if (grid.rows) {
+    emitRows(kernel.block());
+  } else if (grid.keys) {
+    emitKeys(kernel.block());
+  }
   return status;
 }
 
@@ -339,13 +458,22 @@ void AttentionBackward::takeRole(bool ofQuery) {
   // Own rows on their way to registers may share memory with the others' tiles,
   // unless these are loaded once; else they stay in shared memory.
   unit->sharedOffset = keepsOwn && !inOneTile ? 0 : s.ownOffset;
-  place(own, rows);
-  unit->placeWeights(rows, others);
+  place(own, s.rows);
+  unit->placeWeights(s.rows, others);
   scores = unit->makeScores(others, "scores");
   slopes = unit->makeScores(others, "slopes");
 }
 
-void AttentionBackward::emitRows() {
+void AttentionBackward::emitRows(Value number) {
+  SmallVector<Value> place =
+      math.delinearize(number, {sizes.heads, grid.rowTiles});
+  // Causal: later rows have more keys, so launch them first.
+  if (problem.causal && grid.rowTiles > 1)
+    place[1] = math.sub(math.constant(grid.rowTiles - 1), place[1]);
+  firstRow = kernel.named(math.mul(place[1], s.rows), "first_row");
+  headNumber = place[0];
+  keyHeadNumber = math.div(headNumber, sizes.share());
+  placeHead(headNumber);
   takeRole(/*ofQuery=*/true);
   Value zero = math.constant(0);
   if (inOneTile)
@@ -384,7 +512,12 @@ void AttentionBackward::emitRows() {
     emitResult(sum);
 }
 
-void AttentionBackward::emitKeys() {
+void AttentionBackward::emitKeys(Value number) {
+  SmallVector<Value> place =
+      math.delinearize(number, {sizes.sharedHeads, grid.keyTiles});
+  firstKey = kernel.named(math.mul(place[1], s.rows), "first_key");
+  keyHeadNumber = headNumber = place[0];
+  head = keyHead = headAt(keyHeadNumber, sizes.keyHeads);
   takeRole(/*ofQuery=*/false);
   loadOwn();
   waitForStatistics();
@@ -407,7 +540,7 @@ void AttentionBackward::loadOperand(const Operand &operand, bool isOwn,
             column,
             operand.rows.tile,
             {},
-            rows,
+            s.rows,
             operand.rows.columns};
   if (!isOwn) {
     tile.at = {stage};
@@ -436,8 +569,7 @@ void AttentionBackward::loadOwn() {
 
 void AttentionBackward::loadOthers(Value first, Value stage) {
   if (!isQuery)
-    loadStatistics(first, others, slotOf(kernel, rowStatistics, stage),
-                   s.stages == 2);
+    loadStatistics(first, slotOf(kernel, rowStatistics, stage));
   if (isWhole())
     for (const Operand &operand : other)
       loadOperand(operand, /*isOwn=*/false, first, math.constant(0), stage);
@@ -452,9 +584,145 @@ void AttentionBackward::loopOthers(Body body) {
         [&](Value first, Value stage) { loadOthers(first, stage); }, body);
   };
   if (isQuery)
-    return loop(math.constant(0), keyEnd(math.add(firstRow, rows)));
-  eachQueryHead(
-      [&] { loop(firstRowOf(firstKey, others), math.constant(sizes.length)); });
+    return loop(math.constant(0), keyEnd(math.add(firstRow, s.rows)));
+  eachQueryHead([&] { loop(firstRowOfKeys(), math.constant(sizes.length)); });
+}
+
+void AttentionBackward::eachQueryHead(llvm::function_ref<void()> body) {
+  int64_t share = sizes.share();
+  if (share == 1)
+    return body();
+  SmallVector<Value> own = keyHead;
+  math.loop(math.constant(0), math.constant(share), 1, [&](Value member) {
+    headNumber = kernel.named(math.add(math.mul(keyHeadNumber, share), member),
+                              "head_number");
+    head = headAt(headNumber, sizes.queryHeads);
+    body();
+  });
+  keyHead = own;
+}
+
+Value AttentionBackward::firstRowOfKeys() {
+  if (!problem.causal)
+    return math.constant(0);
+  // Row s attends to t <= s + T - S.
+  Value row = math.subOrZero(math.add(firstKey, sizes.length), sizes.positions);
+  return kernel.named(math.mul(math.div(row, others), others), "begin");
+}
+
+//===----------------------------------------------------------------------===//
+// Producer-consumer synchronization
+//===----------------------------------------------------------------------===//
+
+Value AttentionBackward::count(int64_t number, Value counter) {
+  return memref::AtomicRMWOp::create(b, kernel.loc, arith::AtomicRMWKind::addi,
+                                     values.integer(b.getI32Type(), number),
+                                     counters, counter);
+}
+
+Value AttentionBackward::takeBlockIndex() {
+  Value ticket = kernel.shared({1}, b.getI32Type(), "ticket");
+  Value zero = math.constant(0);
+  kernel.within(math.less(thread, 1), [&] {
+    store(count(1, math.constant(kHeadTickets)), ticket, zero);
+  });
+  kernel.barrier();
+  return kernel.named(arith::IndexCastOp::create(
+                          b, kernel.loc, b.getIndexType(), load(ticket, zero)),
+                      "number");
+}
+
+Value AttentionBackward::statisticAt(Value which, Value row) {
+  Value line = math.add(math.mul(which, sizes.heads), headNumber);
+  return math.add(math.mul(line, sizes.length), row);
+}
+
+void AttentionBackward::storeStatistics(Value row, ArrayRef<Value> three) {
+  if (!hasHandOver())
+    return;
+  for (auto [i, value] : llvm::enumerate(three))
+    store(value, published, statisticAt(math.constant(i), row));
+}
+
+void AttentionBackward::publishStatistics() {
+  if (!hasHandOver())
+    return;
+  cuda::FenceOp::create(b, kernel.loc);
+  kernel.barrier();
+  kernel.within(math.less(thread, 1),
+                [&] { count(1, math.add(keyHeadNumber, kFirstHead)); });
+}
+
+void AttentionBackward::waitForStatistics() {
+  if (!hasHandOver())
+    return;
+  auto number = [&](int64_t value) {
+    return values.integer(b.getI32Type(), value);
+  };
+  Value arrived = kernel.shared({1}, b.getI32Type(), "arrived");
+  Value zero = math.constant(0);
+  kernel.within(math.less(thread, 1), [&] {
+    Value own = math.add(keyHeadNumber, kFirstHead);
+    auto wait = scf::WhileOp::create(b, kernel.loc, TypeRange(), ValueRange());
+    // Polling threads leave issue slots to the producers.
+    wait->setAttr("mpc.pause", b.getUnitAttr());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.createBlock(&wait.getBefore());
+      // Only atomics reliably observe the arrivals of other blocks.
+      Value arrivals = kernel.named(count(0, own), "published");
+      Value isOpen = arith::CmpIOp::create(
+          b, kernel.loc, arith::CmpIPredicate::slt, arrivals,
+          number(sizes.share() * grid.rowTiles));
+      scf::ConditionOp::create(b, kernel.loc, isOpen, ValueRange());
+      b.createBlock(&wait.getAfter());
+      scf::YieldOp::create(b, kernel.loc);
+    }
+    cuda::FenceOp::create(b, kernel.loc);
+    store(count(1, math.constant(kHeadArrived)), arrived, zero);
+  });
+  kernel.barrier();
+  cuda::FenceOp::create(b, kernel.loc);
+  // The last consumer to arrive resets all counters.
+  Value before = kernel.named(load(arrived, zero), "before");
+  Value isLast = arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::eq,
+                                       before, number(grid.keys - 1));
+  kernel.within(isLast, [&] {
+    math.loop(thread, math.constant(kFirstHead + sizes.sharedHeads),
+              kernel.schedule.threads,
+              [&](Value counter) { store(number(0), counters, counter); });
+  });
+}
+
+void AttentionBackward::loadStatistics(Value first, Value memory) {
+  // No rows role, no statistics.
+  if (!hasHandOver())
+    return;
+  int64_t threads = kernel.schedule.threads, all = 3 * others;
+  unrolled(kernel, llvm::divideCeil(all, threads), "i", [&](Value i) {
+    Value place = math.add(math.mul(i, threads), thread);
+    auto copy = [&] {
+      Value which = math.div(place, others), offset = math.rem(place, others);
+      Value row = math.add(first, offset);
+      if (s.stages == 2) {
+        int64_t bytes = sumType.getIntOrFloatBitWidth() / 8;
+        Type i32 = b.getI32Type();
+        Value valid =
+            values.select(math.less(row, sizes.length),
+                          values.integer(i32, bytes), values.integer(i32, 0));
+        cuda::CopyAsyncOp::create(
+            b, kernel.loc, memory, ValueRange{which, offset}, published,
+            statisticAt(which, math.min(row, sizes.length - 1)), valid, bytes);
+        return;
+      }
+      Value read =
+          kernel.orElse(math.less(row, sizes.length), sumType, [&]() -> Value {
+            return load(published, statisticAt(which, row));
+          });
+      store(read, memory, {which, offset});
+    };
+    kernel.within(all % threads ? math.less(place, all) : Value(), copy);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -486,7 +754,9 @@ void AttentionBackward::emitScores(Value first, Value stage, bool withSlopes) {
       scores, cutsOff(first),
       [&](Value score, Value row, Value position) {
         return isQuery ? bounded(score, row, position)
-                       : boundedInside(score, row, position);
+                       : values.select(math.less(row, sizes.length),
+                                       bounded(score, row, position),
+                                       constant(-kInfinity));
       },
       [&](Value row, Value column) {
         row = math.add(ownFirst(), row);
@@ -648,19 +918,23 @@ void AttentionBackward::accumulate(const Sum &sum, Value first, Value stage) {
 void AttentionBackward::emitResult(const Sum &sum) {
   bool ofValue = sum.result == AttentionResult::value;
   Value tile = sharedView(kernel, unit->shared, 0,
-                          {rows, sum.count + kGradientResultSkew}, sumType,
+                          {s.rows, sum.count + kGradientResultSkew}, sumType,
                           "result_tile");
   // All threads must have read the tiles and the previous result.
   kernel.barrier();
   unit->storeRows(
       sum.fragments, tile, ownFirst(), isQuery ? sizes.length : sizes.positions,
-      sum.width, storeLanes(sum.result),
+      sum.width,
+      storeLanes(results[unsigned(sum.result)],
+                 op->getResult(unsigned(sum.result))),
       [&](Value) { return ofValue ? Value() : constant(problem.scale); },
       [&](Value values, Value row, Value column) {
         column = math.add(column, sum.first);
         kernel.within(
             isWhole() ? Value() : math.less(column, widthOf(sum.result)), [&] {
-              store(sum.result, values, math.add(ownFirst(), row), column);
+              SmallVector<Value> at(isQuery ? head : keyHead);
+              at.append({math.add(ownFirst(), row), column});
+              store(results[unsigned(sum.result)], values, at);
             });
       });
 }
@@ -692,7 +966,8 @@ private:
 
 std::unique_ptr<KernelPlan>
 cuda::planAttentionGradient(func::FuncOp kernel, const CudaTarget &target) {
-  AttentionGradientOp op = attentionGradientOf(kernel);
+  AttentionGradientOp op =
+      ContractionEpilogue::onlyOf<AttentionGradientOp>(kernel);
   return op ? std::make_unique<AttentionGradientPlan>(kernel, target, op)
             : nullptr;
 }

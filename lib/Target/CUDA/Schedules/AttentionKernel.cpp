@@ -10,7 +10,6 @@
 
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -40,14 +39,6 @@ AttentionSizes::AttentionSizes(const AttentionProblem &problem) {
 Type cuda::attentionSumType(Value query) {
   Type element = getElementTypeOrSelf(query.getType());
   return element.isF64() ? element : Type(Float32Type::get(query.getContext()));
-}
-
-AttentionOp cuda::attentionOf(func::FuncOp kernel) {
-  auto ops = kernel.getOps<AttentionOp>();
-  if (!llvm::hasSingleElement(ops) ||
-      !ContractionEpilogue(kernel, *ops.begin()).fits())
-    return {};
-  return *ops.begin();
 }
 
 AttentionCodegen::AttentionCodegen(GpuKernel &kernel,

@@ -65,10 +65,6 @@ struct AttentionSizes {
 /// Returns the type of accumulators and softmax.
 mlir::Type attentionSumType(mlir::Value query);
 
-/// Returns the only attention op of a kernel; null if there is none or several,
-/// or for an unsupported epilogue.
-AttentionOp attentionOf(mlir::func::FuncOp kernel);
-
 class AttentionCodegen {
 public:
   AttentionCodegen(GpuKernel &kernel, const AttentionProblem &problem);

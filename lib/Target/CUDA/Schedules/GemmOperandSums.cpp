@@ -7,7 +7,6 @@
 #include "GemmOperandSums.h"
 #include "LastArrivingBlock.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 

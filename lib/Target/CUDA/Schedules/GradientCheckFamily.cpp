@@ -469,13 +469,8 @@ void GradientCheckEmitter::finishFlags(size_t number) {
   auto count = static_cast<int64_t>(check.gradients.size());
   OpBuilder::InsertionGuard guard(builder);
   kernel.enter(isFirstThread());
-<<<<<<< HEAD
   Carried found = index.carry(
       zero(), emitter.index(count), 1,
-=======
-  FailureOr<Carried> found = carryLoop(
-      emitter, zero(), emitter.index(count), 1,
->>>>>>> 4bbe67e97548b761e4fefaed625647bb6160812a
       {math.integer(i64, -1), math.integer(i64, 0)},
       [&](Value i, ValueRange carried) {
         Value place = index.sub(index.constant(count - 1), i);
