@@ -9,8 +9,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 
 #include "FusionKernel.h"
-#include "Schedules/Gemm.h"
-#include "Schedules/KernelPlan.h"
+#include "Gemm/Gemm.h"
+#include "Plan/KernelPlan.h"
 
 using namespace mlir;
 using namespace mpc;

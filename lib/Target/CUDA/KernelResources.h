@@ -11,7 +11,7 @@
 #define MPC_LIB_TARGET_CUDA_KERNELRESOURCES_H
 
 #include "MultiprocessorModel.h"
-#include "Schedules/Schedule.h"
+#include "Plan/Schedule.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 

@@ -9,7 +9,7 @@
 
 #include "Emit/KernelAttributes.h"
 #include "Emit/KernelComment.h"
-#include "Schedules/KernelPlan.h"
+#include "Plan/KernelPlan.h"
 
 #include "Target/Kernel/ElementMemory.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schedules/ThreadGroupLowering.h"
+#include "Rows/ThreadGroupLowering.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Target/CUDA/Passes.h"

@@ -20,7 +20,7 @@
 
 #include "Emit/KernelAttributes.h"
 #include "Emit/KernelComment.h"
-#include "Schedules/Schedule.h"
+#include "Plan/Schedule.h"
 
 #include "Target/Kernel/IndexMath.h"
 

@@ -13,7 +13,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_PRODUCERCONSUMERSYNC_H
 #define MPC_LIB_TARGET_CUDA_PRODUCERCONSUMERSYNC_H
 
-#include "Schedules/Schedule.h"
+#include "Plan/Schedule.h"
 
 namespace mpc::cuda {
 

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schedules/KernelPlan.h"
+#include "Plan/KernelPlan.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Target/CUDA/Passes.h"
