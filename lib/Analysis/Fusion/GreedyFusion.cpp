@@ -204,7 +204,7 @@ private:
         waitingOf(candidate.from) = Waiting();
         push(candidate.into);
         llvm::sort(neighbours, [](FusionGroup *a, FusionGroup *b) {
-          return a->last < b->last;
+          return std::pair(a->last, a->number) < std::pair(b->last, b->number);
         });
         neighbours.erase(llvm::unique(neighbours), neighbours.end());
         for (FusionGroup *group : neighbours)

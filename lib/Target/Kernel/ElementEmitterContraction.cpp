@@ -83,6 +83,11 @@ static Value emitMatmul(ElementEmitter &e, MatmulOp matmul, const Request &at) {
     return e.fail(
         matmul, "has a packed operand, which only contraction kernels support",
         at.lanes);
+  if (isa<Float8E4M3FNType>(getElementTypeOrSelf(matmul.getLhs())))
+    return e.fail(matmul,
+                  "multiplies f8E4M3FN, which needs a target with matrix units "
+                  "of that type and an f32 result",
+                  at.lanes);
   if (at.lanes > 1)
     return e.valuePerLane(matmul.getResult(), at);
   Value lhs = matmul.getLhs(), rhs = matmul.getRhs();

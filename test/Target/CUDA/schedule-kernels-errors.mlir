@@ -205,3 +205,15 @@ func.func private @large_grid(%x: tensor<4096xf32>) -> tensor<4096xf32>
   %0 = mpc.neg %x : tensor<4096xf32>
   return %0 : tensor<4096xf32>
 }
+
+// -----
+
+// Only matrix units multiply 8-bit floats.
+
+// expected-error @below {{kernel 'e4m3' has no form on cuda:sm_80}}
+func.func private @e4m3(%x: tensor<5x33xf8E4M3FN>, %w: tensor<33x17xf8E4M3FN>) -> tensor<5x17xf32>
+    attributes {mpc.kernel_kind = "contraction"} {
+  // expected-error @below {{multiplies f8E4M3FN, which needs a target with matrix units of that type}}
+  %0 = mpc.matmul %x, %w : (tensor<5x33xf8E4M3FN>, tensor<33x17xf8E4M3FN>) -> tensor<5x17xf32>
+  return %0 : tensor<5x17xf32>
+}

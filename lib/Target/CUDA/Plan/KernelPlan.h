@@ -1,5 +1,4 @@
-//===- KernelPlan.h - what a kernel computes, and how ------------*- C++
-//-*-===//
+//===- KernelPlan.h - what a kernel computes, and how -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- Schedule.cpp - launch, tiling and body of a kernel
-//------------------===//
+//===- Schedule.cpp - launch, tiling and body of a kernel -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- Schedule.h - launch, tiling and body of a kernel ----------*- C++
-//-*-===//
+//===- Schedule.h - launch, tiling and body of a kernel ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

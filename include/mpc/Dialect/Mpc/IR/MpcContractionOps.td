@@ -18,7 +18,9 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     `transpose_lhs` / `transpose_rhs` for operands stored transposed. With `packed`
     the right-hand side is a constant in that panel layout and the number of columns
     is the result's. Products of 8-bit integers with an i32 result are exact modulo
-    2^32; zero points are separate ops.
+    2^32; zero points are separate ops. Kernels multiply f8E4M3FN operands on
+    CUDA targets with matrix units of that type (sm_89 and later), into f32; no
+    import or policy creates them yet.
     - (C1) operands have the same element type, or 8-bit integers signed or not,
       and rank at least 2.
     - (C2) the contracted extents agree.
