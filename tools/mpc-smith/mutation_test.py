@@ -21,8 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAULTS = {
     "dropped-mask": (
         "lib/Target/CPU/AttentionEmitter.cpp",
-        "scores = values.select(value, scores, none);",
-        "scores = values.select(value, scores, scores);"),
+        "scores = formula.masked(scores, value);",
+        "(void)value;"),
     "wrong-epilogue": (
         "lib/Target/Kernel/ContractionEpilogue.cpp",
         "order.dimensions[to] = input.dimensions[from];",
@@ -37,15 +37,15 @@ FAULTS = {
         "if (!form.dims[dim].isPadded() || form.lanes[dim].holds(0))"),
     "swapped-stride": (
         "lib/Target/CPU/ConvolutionEmitter.cpp",
-        "region, math.mul(localRow, g.stride[1] * reader->region().rowStride));",
-        "region, math.mul(localRow, g.stride[2] * reader->region().rowStride));"),
+        "math.add(region, math.mul(localRow, g.stride[1] * reader->rowStride));",
+        "math.add(region, math.mul(localRow, g.stride[2] * reader->rowStride));"),
     "missed-barrier": (
-        "lib/Target/CUDA/Schedules/RowEmitterGroups.cpp",
-        """    return Carried{};
+        "lib/Target/CUDA/Rows/ThreadGroupLowering.cpp",
+        """      emitter.store(value, array, warp, 1);
   });
   kernel.barrier();
 """,
-        """    return Carried{};
+        """      emitter.store(value, array, warp, 1);
   });
 """),
     "lost-override": (
@@ -57,9 +57,9 @@ FAULTS = {
     return false;
 """),
     "wrong-axis": (
-        "lib/Target/Kernel/ElementEmitterIndexing.cpp",
-        "indices[permutation[i]] = at.indices[i];",
-        "indices[i] = at.indices[permutation[i]];"),
+        "lib/Dialect/Mpc/IR/MpcTensor.cpp",
+        "access[from] = {int64_t(dim), 1, 0};",
+        "access[dim] = {int64_t(from), 1, 0};"),
     "off-by-one-tail": (
         "lib/Target/CPU/AttentionEmitter.cpp",
         "ArrayRef<int64_t>{rest});",
