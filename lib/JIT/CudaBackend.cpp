@@ -17,6 +17,8 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::cuda;
@@ -38,25 +40,40 @@ private:
   Status dumpFile(const std::string &name, std::string_view bytes) const;
 };
 
+/// Calls a function between passes; stops the pipeline if that fails.
+struct StepPass : PassWrapper<StepPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StepPass)
+
+  explicit StepPass(std::function<LogicalResult(ModuleOp)> step)
+      : step(std::move(step)) {}
+  void runOnOperation() override {
+    if (failed(step(getOperation())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  std::function<LogicalResult(ModuleOp)> step;
+};
+
 } // namespace
 
 LogicalResult CudaBackend::lower(ModuleOp kernels) {
-  auto run = [&](std::unique_ptr<Pass> pass) -> LogicalResult {
-    if (options.stops())
-      return failure();
-    PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
+  // One pass manager, so that plans of kernels are made once (KernelPlans).
+  PassManager passes(kernels.getContext(), ModuleOp::getOperationName());
+  auto add = [&](std::unique_ptr<Pass> pass, StringRef dumped = {}) {
     passes.addPass(std::move(pass));
-    return passes.run(kernels);
+    passes.addPass(std::make_unique<StepPass>([this, dumped](ModuleOp module) {
+      if (options.stops())
+        return failure();
+      return dumped.empty() ? success() : dump(module, dumped);
+    }));
   };
-  if (failed(run(createSplitFusedKernelsPass())) ||
-      failed(run(createScheduleKernelsPass())) ||
-      failed(dump(kernels, "scheduled")) ||
-      failed(run(createLowerKernelsToGpuPass())) ||
-      failed(dump(kernels, "tiles")))
-    return failure();
-  if (failed(run(createLowerTilesToThreadsPass())))
-    return failure();
-  return run(createMergeFusedKernelsPass());
+  add(createSplitFusedKernelsPass());
+  add(createScheduleKernelsPass(), "scheduled");
+  add(createLowerKernelsToGpuPass(), "tiles");
+  add(createLowerTilesToThreadsPass());
+  passes.addPass(createMergeFusedKernelsPass());
+  return failure(options.stops() || failed(passes.run(kernels)));
 }
 
 Status CudaBackend::dumpFile(const std::string &name,
