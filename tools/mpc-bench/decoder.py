@@ -5,7 +5,9 @@ exports: inputs input_ids, attention_mask, position_ids and past_key_values.N.ke
 outputs logits and present.N.key/.value. Batch, sequence and past are symbolic.
 
 The network is Llama's: RMS norms, half-split rotary embedding, grouped-query attention, SwiGLU;
-embedding and head are tied. The default has 110 M parameters.
+embedding and head are tied. The default has 110 M parameters; --layers 22 --width 2048 --heads 32
+--groups 4 --inner 5632 --vocabulary 32000 has 1.03 billion. Weights above 1 GiB are written to
+FILE.onnx.data.
 
 With --window N, sliding-window attention over N tokens including the current one, as in Mistral.
 
@@ -116,6 +118,7 @@ def main():
     a = parser.parse_args()
     model = build(a.layers, a.width, a.heads, a.groups, a.inner, a.vocabulary, a.window, a.seed)
     batch, tokens, past, size = 2, 3, 5, a.width // a.heads
+    is_large = sum(p.numel() for p in model.parameters()) > 2 ** 28
     cache = [tuple(torch.zeros(batch, a.groups, past, size) for _ in range(2))
              for _ in range(a.layers)]
     sequence, before = torch.export.Dim("sequence_length"), torch.export.Dim("past_length")
@@ -125,13 +128,13 @@ def main():
         (torch.zeros(batch, tokens, dtype=torch.int64),
          torch.ones(batch, past + tokens, dtype=torch.int64),
          torch.arange(past, past + tokens)[None].repeat(batch, 1), cache),
-        a.file, dynamo=True, optimize=True, external_data=False, verbose=False,
+        a.file, dynamo=True, optimize=True, external_data=is_large, verbose=False,
         input_names=["input_ids", "attention_mask", "position_ids", *names(a.layers, "past_key_values")],
         output_names=["logits", *names(a.layers, "present")],
         dynamic_shapes=({0: many, 1: sequence}, {0: many, 1: total}, {0: many, 1: sequence},
                         [({0: many, 2: before}, {0: many, 2: before})] * a.layers))
     # The exporter's node metadata and intermediate shapes are larger than a small model.
-    file = onnx.load(a.file)
+    file = onnx.load(a.file, load_external_data=False)
     del file.graph.value_info[:]
     for part in (file, file.graph, *file.graph.node, *file.graph.input, *file.graph.output,
                  *file.graph.initializer):
