@@ -6,6 +6,7 @@
 
 #include "SlidingWindowCache.h"
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 
@@ -61,19 +62,29 @@ SlidingWindowCache::create(const Stream &stream,
 }
 
 Result<std::vector<SlidingWindowCache>>
-SlidingWindowCache::copy(std::span<const SlidingWindowCache> caches) {
-  std::vector<SlidingWindowCache> copies(caches.begin(), caches.end());
-  if (copies.empty())
+SlidingWindowCache::copy(std::span<const SlidingWindowCache> caches,
+                         int64_t rows, int64_t dropped) {
+  if (caches.empty())
+    return std::vector<SlidingWindowCache>();
+  const Stream &stream = caches.front().stream;
+  std::vector<mpc::TensorType> types;
+  for (const SlidingWindowCache &cache : caches)
+    types.push_back(cache.type);
+  Result<std::vector<SlidingWindowCache>> copies =
+      create(stream, types, caches.front().slack);
+  if (!copies.ok() || rows == 0)
     return copies;
-  const SlidingWindowCache &first = caches.front();
-  Result<Buffer> memory = Buffer::allocateOn(first.stream, first.memory.type());
-  if (!memory.ok())
-    return memory.status();
-  if (Status status = memory->copyFrom(first.memory, first.stream);
-      !status.ok())
-    return status;
-  for (SlidingWindowCache &cache : copies)
-    cache.memory = *memory;
+  for (size_t i = 0; i < caches.size(); ++i) {
+    int64_t end = caches[i].type.shape[0];
+    assert(rows + dropped <= end && "copies rows outside of the window");
+    Result<Buffer> from =
+        caches[i].part(caches[i].begin + end - dropped - rows, rows);
+    Result<Buffer> to = (*copies)[i].part(end - rows, rows);
+    if (!from.ok() || !to.ok())
+      return from.ok() ? to.status() : from.status();
+    if (Status status = to->copyFrom(*from, stream); !status.ok())
+      return status;
+  }
   return copies;
 }
 

@@ -30,9 +30,11 @@ public:
   create(const Stream &stream, std::span<const TensorType> types,
          int64_t slack);
 
-  /// Copies `caches`, which were created together, to new memory.
+  /// Copies the `rows` rows before the last `dropped` ones of `caches`, which
+  /// were created together, to the end of new windows. Earlier rows are zeros.
   static Result<std::vector<SlidingWindowCache>>
-  copy(std::span<const SlidingWindowCache> caches);
+  copy(std::span<const SlidingWindowCache> caches, int64_t rows,
+       int64_t dropped = 0);
 
   /// Returns the current rows and `more` rows to write after them, at most the
   /// slack. Refers to the cache's memory; valid until the next call.

@@ -43,7 +43,7 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
     std::vector<SlidingWindowCache> copies;
     if (step % 7 == 0)
-      copies = *SlidingWindowCache::copy(caches);
+      copies = *SlidingWindowCache::copy(caches, kRows);
     std::vector<float> rows(given * kRow);
     for (float &value : rows)
       value = next++;
@@ -413,6 +413,36 @@ TEST_F(DecoderTest, SequencesAreIndependentAndForkAtTheirPosition) {
   EXPECT_NE(*second.feed(std::span(tokens).subspan(20, 1)),
             *first.feed(std::span(tokens).subspan(21, 1)));
   EXPECT_EQ(first.length(), 11);
+}
+
+TEST_F(DecoderTest, ForksAPrefix) {
+  draw(64);
+  options.capacity = 64;
+  options.chunk = 8;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  Sequence source = *decoder->start();
+  ASSERT_TRUE(source.feed(std::span(tokens).first(24)).ok());
+  // Single tokens move the window, so that the prefix begins before the buffer.
+  for (size_t i = 24; i < 60; ++i)
+    ASSERT_TRUE(source.feed(std::span(tokens).subspan(i, 1)).ok());
+  for (int64_t length : {0, 8, 16, 24}) {
+    Sequence prefix = *source.fork(length);
+    EXPECT_EQ(prefix.length(), length);
+    Sequence alone = *decoder->start();
+    if (length > 0)
+      ASSERT_TRUE(alone.feed(std::span(tokens).first(length)).ok());
+    for (size_t count : {11, 1})
+      EXPECT_EQ(*prefix.feed(std::span(tokens).subspan(30, count)),
+                *alone.feed(std::span(tokens).subspan(30, count)))
+          << length;
+  }
+  EXPECT_EQ(source.length(), 60);
+  for (int64_t length : {-1, 61})
+    EXPECT_NE(source.fork(length).status().text().find(
+                  "a sequence of 60 tokens has no prefix of " +
+                  std::to_string(length)),
+              std::string::npos);
 }
 
 TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
