@@ -58,7 +58,8 @@ class Decoder:
 
         Reads `tokenizer.json`, the chat template of `chat_template.jinja` or `tokenizer_config.json` (needs the package
         jinja2), and `generation_config.json`, whose sampling options apply if `do_sample` is true; for an .onnx file
-        those beside it. A folder without weights in .safetensors files is the file `model.onnx` in it.
+        those beside it, for a .gguf file its metadata. A folder without weights in .safetensors files is the file
+        `model.onnx` in it.
 
         `capacity` is by default the model's maximum length, at most 2048. `options` are those of the constructor,
         which replace what the folder has. Raises `mpc.NotFound` if there is no model, `mpc.InvalidArgument` if a file

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Folders of Hugging Face's transformers: a model's tokenizer, chat template, end tokens and sampling defaults."""
+"""What stands beside a model's weights in folders of transformers and in GGUF files: tokenizer, chat template, end
+tokens and sampling defaults."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import _gguf
 from ._chat_template import ChatTemplate
 from ._errors import InvalidArgument, ModelWarning, NotFound
 from ._prompts import read_tokenizer
@@ -49,6 +51,9 @@ def read(given: str | os.PathLike[str]) -> Pretrained:
     `mpc.InvalidArgument` if a file is malformed."""
     path = pathlib.Path(given)
     found = Pretrained(str(_model_of(path)))
+    if path.suffix == ".gguf":
+        _read_gguf(found)
+        return found
     folder = path if path.is_dir() else path.parent
     if (folder / "tokenizer.json").is_file():
         found.tokenizer = read_tokenizer(folder / "tokenizer.json")
@@ -65,6 +70,17 @@ def read(given: str | os.PathLike[str]) -> Pretrained:
     found.defaults = _sampling(generation, folder / "generation_config.json")
     found.defaults["end"] = _ends(folder, generation, config, special.get("eos_token"), found.tokenizer)
     return found
+
+
+def _read_gguf(found: Pretrained) -> None:
+    """Reads the metadata of a GGUF file, which has everything in it."""
+    metadata = _gguf.Metadata(found.model)
+    found.tokenizer = _gguf.tokenizer(metadata, found.model)
+    found.capacity = min(_gguf.capacity(metadata) or _USUAL_CAPACITY, _USUAL_CAPACITY)
+    found.defaults["end"] = _gguf.ends(metadata)
+    template = metadata.get("tokenizer.chat_template", str)
+    if template is not None:
+        found.chat_template = ChatTemplate(found.model, {"default": template}, _gguf.special_tokens(metadata))
 
 
 def _model_of(path: pathlib.Path) -> pathlib.Path:
