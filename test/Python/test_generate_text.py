@@ -276,6 +276,88 @@ def test_templates_see_plain_data():
         ChatTemplate("t", {"default": "{{ messages[0].content }}"}, {})([{"role": "user", "content": object()}])
 
 
+# ---------------------------------------------------------------- compared with transformers
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """A folder with a random Llama of 101 words, its model and its tokenizer."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    folder = tmp_path_factory.mktemp("llama")
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=300, hidden_size=48, intermediate_size=96, num_hidden_layers=3, num_attention_heads=6,
+        num_key_value_heads=2, max_position_embeddings=256, initializer_range=0.3, bos_token_id=0, eos_token_id=None,
+        pad_token_id=0)).eval()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_level(tokenizers), bos_token="<s>",
+                                                     chat_template="{{ bos_token }}{{ messages[0].content }}:")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder, model, tokenizer
+
+
+def continued(model, ids, **options):
+    """Tokens that transformers generates after `ids` by greedy search."""
+    import torch
+
+    given = torch.tensor([ids])
+    return model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, **options)[0, len(ids):].tolist()
+
+
+def test_greedy_search_is_that_of_transformers(llama):
+    folder, model, tokenizer = llama
+    decoder = mpc.Decoder.from_pretrained(folder, policy="float32", chunk=16, slots=4)
+    assert decoder.capacity == 256
+    prompts = [tokenizer(text)["input_ids"] for text in ("the tower", TEXT, "🙂", "naïve; the café's tower.")]
+    wanted = [continued(model, ids, max_new_tokens=64) for ids in prompts]
+    assert [list(decoder.generate(ids)) for ids in prompts] == decoder.generate_all(prompts) == wanted
+    penalized = [continued(model, ids, max_new_tokens=64, repetition_penalty=1.3) for ids in prompts]
+    assert decoder.generate_all(prompts, repetition_penalty=1.3) == penalized != wanted
+    ends = [wanted[0][20], wanted[1][33]]
+    ended = [continued(model, ids, max_new_tokens=64, eos_token_id=ends) for ids in prompts]
+    assert decoder.generate_all(prompts, end=ends) == ended != wanted
+    # Text, and the answer to a message.
+    whole = tokenizer.decode([*prompts[3], *wanted[3]], skip_special_tokens=True)
+    assert "naïve; the café's tower." + "".join(decoder.generate("naïve; the café's tower.")) == whole
+    messages = [{"role": "user", "content": "the tower"}]
+    ids = tokenizer.apply_chat_template(messages, return_dict=False)
+    assert "".join(decoder.generate(messages)) == tokenizer.decode(continued(model, ids, max_new_tokens=64),
+                                                                   skip_special_tokens=True)
+
+
+def test_generation_configurations_are_those_of_transformers(llama):
+    folder, model, _ = llama
+    model.generation_config.eos_token_id, model.generation_config.repetition_penalty = [5, 9], 1.2
+    model.generation_config.save_pretrained(folder)
+    try:
+        decoder = mpc.Decoder.from_pretrained(folder, policy="float32", chunk=16)
+        for first in range(1, 9):
+            assert list(decoder.generate([first, 2], tokens=64)) == continued(model, [first, 2], max_new_tokens=64)
+    finally:
+        model.generation_config.eos_token_id = model.generation_config.repetition_penalty = None
+        model.generation_config.save_pretrained(folder)
+
+
+@pytest.mark.parametrize("options", [{"top_k": 5}, {"top_p": 0.7}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9},
+                                     {"top_k": 30, "top_p": 0.95, "min_p": 0.03}])
+def test_sampling_keeps_the_tokens_of_transformers(options):
+    import numpy as np
+
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    logits = np.random.default_rng(3).standard_normal(60, np.float32) * 3
+    warpers = [transformers.TemperatureLogitsWarper(1.5)]
+    for name, kind in (("top_k", "TopK"), ("top_p", "TopP"), ("min_p", "MinP")):
+        if name in options:
+            warpers.append(getattr(transformers, f"{kind}LogitsWarper")(options[name]))
+    scores = transformers.LogitsProcessorList(warpers)(torch.zeros(1, 1, dtype=torch.long), torch.tensor(logits)[None])
+    chances = scores.softmax(-1)[0].numpy()
+    sampler = mpc._mpc.sampler(1.5, options.get("top_k", 0), options.get("top_p", 1.0), 7, options.get("min_p", 0.0), 1.0)
+    counts = np.bincount([sampler.draw(logits) for _ in range(20000)], minlength=60)
+    assert set(np.nonzero(counts)[0]) == set(np.nonzero(chances)[0])
+    # Five standard deviations of a binomial distribution.
+    assert (np.abs(counts - 20000 * chances) <= 5 * np.sqrt(20000 * chances * (1 - chances))).all()
+
+
 # ---------------------------------------------------------------- the program
 
 def program(*arguments, given=None):
