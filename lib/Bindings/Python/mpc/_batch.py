@@ -126,7 +126,7 @@ class Batch:
     `submit`, `Request.cancel`, `wait` and `close` may be called from any thread; one thread steps at a time.
     """
 
-    def __init__(self, decoder: Any, encoder: PromptEncoder, defaults: Sampling, *, name: str, chunk: int, slots: int,
+    def __init__(self, decoder: _mpc.Decoder, encoder: PromptEncoder, defaults: Sampling, *, name: str, chunk: int, slots: int,
                  prefixes: int, endless: bool, fills_first: bool = False):
         # `fills_first`: prefill all free slots before a step, for results that nobody waits for.
         self._decoder, self._encoder, self._defaults = decoder, encoder, defaults
@@ -301,7 +301,7 @@ class Batch:
         if not running:
             return
         try:
-            rows = self._decoder.advance([request._sequence for request in running],
+            rows = self._decoder.advance([request._sequence for request in running if request._sequence is not None],
                                          [request.tokens[-1] for request in running])
         except Error as error:
             for request in running:

@@ -37,8 +37,8 @@ class ChatTemplate:
                 printable(f"'{known}'") for known in self._templates))
         given = {"tools": None, "documents": None, **self._special, **_plain(variables)}
         try:
-            return self._compiled(name).render(messages=_plain(messages), add_generation_prompt=add_generation_prompt,
-                                               **given)
+            return str(self._compiled(name).render(messages=_plain(messages),
+                                                   add_generation_prompt=add_generation_prompt, **given))
         except (InvalidArgument, Unavailable):
             raise
         except Exception as error:  # noqa: BLE001 - a template may raise anything

@@ -89,7 +89,8 @@ class Metadata:
 
     def token(self, key: str) -> int | None:
         """The token of a key such as "bos"."""
-        return self.get(f"tokenizer.ggml.{key}_token_id", int)
+        found: int | None = self.get(f"tokenizer.ggml.{key}_token_id", int)
+        return found
 
 
 def special_tokens(metadata: Metadata) -> dict[str, str]:
@@ -111,7 +112,8 @@ def ends(metadata: Metadata) -> tuple[int, ...]:
 
 def capacity(metadata: Metadata) -> int | None:
     """Maximum length of a sequence, in tokens."""
-    return metadata.get(f"{metadata.get('general.architecture', str, '')}.context_length", int)
+    found: int | None = metadata.get(f"{metadata.get('general.architecture', str, '')}.context_length", int)
+    return found
 
 
 def tokenizer(metadata: Metadata, path: str) -> Any:

@@ -187,7 +187,7 @@ def main(given: Sequence[str] | None = None) -> int:
     options = {name: getattr(arguments, name) for name in _OPTIONS if getattr(arguments, name) is not None}
     options.update({"stop": arguments.stop} if arguments.stop else {})
     terminal = _Terminal()
-    warnings.showwarning = _warn  # type: ignore[assignment]
+    warnings.showwarning = _warn
     try:
         prompt = _prompt(arguments)
         if arguments.tokens is not None or prompt is None:
