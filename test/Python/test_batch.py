@@ -247,6 +247,34 @@ def test_an_error_ends_its_request_only(decoder):
         broken.result()
 
 
+def test_kept_sequences_make_room(decoder):
+    batch = decoder.batch()
+    first = batch.submit([1] * (CHUNK + 1), tokens=2)
+    collect(batch)
+    full = [2]
+
+    class Full:
+        def __getattr__(self, name):
+            return getattr(decoder._made, name)
+
+        def start(self):
+            if full[0]:
+                full[0] -= 1
+                raise mpc.ResourceExhausted("cache", "does not fit in memory")
+            return decoder._made.start()
+
+    batch._decoder = Full()
+    refused, other = batch.submit([2] * CHUNK, tokens=2), batch.submit([3], tokens=2)
+    full[0] = 2
+    collect(batch)
+    # Freeing the kept sequence was not enough for the first one.
+    assert refused.finish_reason == "error" and isinstance(refused.error, mpc.ResourceExhausted)
+    assert other.tokens == alone(decoder, [3], tokens=2)
+    again = batch.submit(first.prompt, tokens=2)
+    collect(batch)
+    assert again.reused == 0 and again.tokens == first.tokens
+
+
 def test_an_error_of_a_receiver_ends_its_request(decoder):
     batch, pieces = decoder.batch(), []
     whole = batch.submit([1], tokens=9, receiver=pieces.append)

@@ -173,6 +173,9 @@ def test_folders_have_tokenizer_ends_and_template(folder):
     # Options of the call replace those of the folder.
     replaced = open_folder(folder, defaults={"end": 39}, capacity=32)
     assert list(replaced.generate([1, 2, 3, 4, 5])) == [54, 35, 39] and replaced.capacity == 32
+    added = open_folder(folder, defaults={"tokens": 4})
+    assert list(added.generate([1, 2, 3, 4, 5])) == [54, 35, 39, 59]
+    assert list(added.generate([1, 2, 3, 4, 5], tokens=None))[-1] == 23
 
 
 def test_sampling_defaults_are_those_of_the_folder(folder):

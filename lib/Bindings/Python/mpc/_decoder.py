@@ -62,10 +62,11 @@ class Decoder:
         `model.onnx` in it.
 
         `capacity` is by default the model's maximum length, at most 2048. `options` are those of the constructor,
-        which replace what the folder has. Raises `mpc.NotFound` if there is no model, `mpc.InvalidArgument` if a file
+        which replace what the folder has; `defaults` replace single ones. Raises `mpc.NotFound` if there is no model, `mpc.InvalidArgument` if a file
         is malformed.
         """
         found = _pretrained.read(path)
+        found.defaults.update(options.pop("defaults", None) or {})
         return cls(found.model, capacity=capacity or found.capacity, **{**found.options(), **options})
 
     @property
