@@ -32,8 +32,9 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
   // The surrounding bytes of the same allocation do not change.
   const TensorType type{ElementType::F32, {kRows, kRow}},
       bytes{ElementType::I8, {kRows, 3}};
-  std::vector<SlidingWindowCache> caches = *SlidingWindowCache::create(
-      stream, std::vector<TensorType>{bytes, type, bytes}, kSlack);
+  const std::vector<TensorType> types = {bytes, type, bytes};
+  std::vector<SlidingWindowCache> caches =
+      *SlidingWindowCache::create(stream, types, kSlack);
   SlidingWindowCache &cache = caches[1];
   std::vector<float> wanted(kRows * kRow);
   std::mt19937 random(1);
@@ -42,8 +43,10 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
   for (int step = 0; step < 40; ++step) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
     std::vector<SlidingWindowCache> copies;
-    if (step % 7 == 0)
-      copies = *SlidingWindowCache::copy(caches, kRows);
+    if (step % 7 == 0) {
+      copies = *SlidingWindowCache::create(stream, types, kSlack);
+      ASSERT_TRUE(SlidingWindowCache::copyRows(caches, copies, kRows).ok());
+    }
     std::vector<float> rows(given * kRow);
     for (float &value : rows)
       value = next++;
@@ -65,6 +68,12 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
     for (SlidingWindowCache *beside : {&caches[0], &caches[2]})
       for (int8_t value : beside->window(kSlack)->as<int8_t>())
         ASSERT_EQ(value, 0) << step;
+    for (SlidingWindowCache &copy : copies) {
+      copy.clear();
+      Buffer window = *copy.window(kSlack);
+      for (std::byte value : std::as_const(window).as<std::byte>())
+        ASSERT_EQ(value, std::byte(0)) << step;
+    }
   }
 }
 
@@ -443,6 +452,26 @@ TEST_F(DecoderTest, ForksAPrefix) {
                   "a sequence of 60 tokens has no prefix of " +
                   std::to_string(length)),
               std::string::npos);
+}
+
+TEST_F(DecoderTest, SequencesInTheMemoryOfOthersAreNew) {
+  draw(200);
+  options.capacity = 39;
+  options.endless = true;
+  options.slots = 3;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  std::vector<float> wanted;
+  // The first ones leave their memory to the later ones.
+  for (size_t length : {5, 200, 60, 9}) {
+    Sequence sequence = *decoder->start();
+    std::vector<float> first = *sequence.feed(std::span(tokens).first(5));
+    if (wanted.empty())
+      wanted = first;
+    EXPECT_EQ(first, wanted) << length;
+    for (size_t i = 5; i < length; ++i)
+      ASSERT_TRUE(sequence.feed(std::span(tokens).subspan(i, 1)).ok());
+  }
 }
 
 TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
