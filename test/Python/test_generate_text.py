@@ -220,6 +220,8 @@ def test_malformed_files_are_refused(folder, name, text, error):
 def test_folders_without_a_model_are_refused(tmp_path):
     with pytest.raises(mpc.NotFound, match="none: is no file or folder"):
         mpc.Decoder.from_pretrained(tmp_path / "none")
+    with pytest.raises(mpc.NotFound, match="owner/model: is no file or folder; hf download owner/model --local-dir"):
+        mpc.Decoder.from_pretrained("owner/model")
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(mpc.NotFound, match="neither weights in .safetensors files nor model.onnx; save_pretrained"):
         mpc.Decoder.from_pretrained(tmp_path)

@@ -87,7 +87,9 @@ def _model_of(path: pathlib.Path) -> pathlib.Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise NotFound(str(path), "is no file or folder")
+        is_name = len(path.parts) == 2 and not path.parent.exists()
+        remedy = f"; hf download {path} --local-dir FOLDER fetches a model of the Hugging Face hub" if is_name else ""
+        raise NotFound(str(path), f"is no file or folder{remedy}")
     if any(path.glob("*.safetensors")) or (path / "model.safetensors.index.json").is_file():
         return path
     if (path / "model.onnx").is_file():
