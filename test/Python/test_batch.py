@@ -210,7 +210,7 @@ def test_says_what_is_wrong(decoder):
     batch = decoder.batch()
     for options, error in (
             ({"prompt": []}, "needs at least one token"), ({"prompt": [1, 61]}, "token 61 at position 1 is outside"),
-            ({"prompt": [1] * 65}, "a prompt of 65 tokens needs 65 rows of the KV cache, which has 64; give a shorter"),
+            ({"prompt": [1] * 65}, "65 tokens and 1 more need 65 rows of the KV cache, which has 64; give a shorter"),
             ({"prompt": [1] * 60, "tokens": 6}, "60 tokens and 6 more need 65 rows of the KV cache, which has 64; "
                                                 "generate at most 5 tokens"),
             ({"prompt": [1], "tokens": 0}, "tokens: is 0"), ({"prompt": [1], "stop": [""]}, "of at least one character"),

@@ -126,8 +126,8 @@ class Batch:
     `submit`, `Request.cancel`, `wait` and `close` may be called from any thread; one thread steps at a time.
     """
 
-    def __init__(self, decoder: _mpc.Decoder, encoder: PromptEncoder, defaults: Sampling, *, name: str, chunk: int, slots: int,
-                 prefixes: int, endless: bool, fills_first: bool = False):
+    def __init__(self, decoder: _mpc.Decoder, encoder: PromptEncoder, defaults: Sampling, *, name: str, chunk: int,
+                 slots: int, prefixes: int, endless: bool, fills_first: bool = False):
         # `fills_first`: prefill all free slots before a step, for results that nobody waits for.
         self._decoder, self._encoder, self._defaults = decoder, encoder, defaults
         self._name, self._chunk, self._slots = name, chunk, slots
@@ -180,15 +180,14 @@ class Batch:
         most, what = min(rows)
         # The last token is sampled, but not fed.
         room = most - len(prompt) + 1
-        if not is_given:
-            tokens = min(tokens or room, room)
-        if room < 1 or (tokens or 1) > room:
-            more = f" and {tokens} more need" if tokens and is_given else " needs"
-            raise InvalidArgument(self._name, f"a prompt of {len(prompt)} tokens{more} "
-                                  f"{len(prompt) - 1 + (is_given and tokens or 1)} {what}, which has {most}; "
-                                  + (f"generate at most {room} tokens" if room >= 1 else "give a shorter prompt")
-                                  + (", or open the decoder with a larger capacity" if "cache" in what.lower() else ""))
-        return tokens or room
+        least = tokens if is_given and tokens is not None else 1
+        if least > room:
+            remedy = f"generate at most {room} tokens" if room >= 1 else "give a shorter prompt"
+            if not self._endless and most == self._decoder.capacity:
+                remedy += ", or open the decoder with a larger capacity"
+            raise InvalidArgument(self._name, f"a prompt of {len(prompt)} tokens and {least} more need "
+                                  f"{len(prompt) + least - 1} {what}, which has {most}; {remedy}")
+        return min(tokens or room, room)
 
     @property
     def pending(self) -> int:
@@ -198,7 +197,7 @@ class Batch:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there are unfinished requests. Returns false if there are none after `timeout` seconds, or when
-        the batch is closed."""
+        the batch is closed and has ended all."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._active(), timeout)
             return bool(self._active())

@@ -20,8 +20,8 @@ from ._source import source
 class Decoder:
     """A decoder with a KV cache: holds the weights once and serves any number of sequences.
 
-    `model`: the path of a Hugging Face folder, or a path or bytes of an .onnx file with the inputs of Optimum's
-    exports (docs/HowTo/Generate.md). `from_pretrained` also reads the tokenizer and defaults of a folder.
+    `model`: the path of a Hugging Face folder or GGUF file, or the path or bytes of an .onnx file with the inputs of
+    Optimum's exports (docs/HowTo/Generate.md). `from_pretrained` also reads its tokenizer and defaults.
     `tokenizer`: the path of a `tokenizer.json`, read by the package `tokenizers`, or an object with
     `encode(text).ids` and `decode(ids)` of consecutive tokens; without one, prompts and results are tokens.
     `chat_template`: a function of messages (mappings with "role" and "content") to text. `defaults`: options of
