@@ -377,6 +377,9 @@ def test_the_program_streams_text(folder):
     assert (code, text) == (0, " w54 w35 w39 w35 w39 w39\n"), told
     assert told.startswith("prompt of 5 tokens: first token after ") and "10 tokens; ended by the model" in told
     assert program(folder, *common, "--quiet", given="w1 w2 w3 w4 w5") == (0, text, "")
+    code, _, told = program(folder, "--prompt", "w1 \udcff", *common)
+    assert (code, told) == (1, f"error: {folder}/model.onnx: was given text that is not Unicode at character 3: "
+                            "'\\udcff'\n")
     code, stopped, told = program(folder, "--prompt", "w1 w2 w3 w4 w5", "--stop", " w39", *common)
     assert (code, stopped) == (0, " w54 w35\n") and "ended by --stop" in told
     code, answer, _ = program(folder, "--prompt", "w5 <w6>", "--system", "w3 w4", *common)
@@ -389,6 +392,8 @@ def test_the_program_streams_text(folder):
     ([MODEL, "--prompt", "x", "--temperature", "-1"], "temperature is -1"),
     ([MODEL, "--prompt", "x", "--tokens", "0"], "tokens: is 0, but must be 1 or more"),
     ([MODEL, "--prompt", "x", "--chat"], "has no chat template"),
+    ([MODEL, "--prompt", "x", "--seed", "-1"], "seed: is -1, but must be from 0 to 18446744073709551615"),
+    ([MODEL, "--prompt", "x", "--top-k", str(2 ** 64)], "top_k: is 18446744073709551616"),
     ([MODEL, "--prompt", "x", "--set", "softmax"], "--set: is 'softmax', expected NAME=TYPE"),
 ])
 def test_the_program_fails_in_a_sentence(arguments, error):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 from ._errors import InvalidArgument, NotFound, Unavailable
+from ._text import printable
 from ._text_stream import TextStream
 
 Message = Mapping[str, Any]
@@ -37,12 +38,20 @@ class PromptEncoder:
         if is_chat(prompt):
             text = self.render(prompt, **(variables or {}))
             # The template writes the special tokens.
-            return list(self.checked_tokenizer().encode(text, add_special_tokens=False).ids)
+            return list(self.checked_tokenizer().encode(self._checked(text), add_special_tokens=False).ids)
         if variables:
             raise InvalidArgument("variables", "are those of a chat template, but the prompt is no list of messages")
         if isinstance(prompt, str):
-            return list(self.checked_tokenizer().encode(prompt).ids)
+            return list(self.checked_tokenizer().encode(self._checked(prompt)).ids)
         return [int(token) for token in prompt]  # type: ignore[arg-type]
+
+    def _checked(self, text: str) -> str:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgument(self._name, "was given text that is not Unicode at character "
+                                  f"{error.start}: '{printable(text[error.start])}'") from None
+        return text
 
     def render(self, messages: Any, **variables: Any) -> str:
         """Returns the text of messages by the chat template."""

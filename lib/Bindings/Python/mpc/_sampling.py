@@ -42,13 +42,18 @@ class Sampling:
 
     def with_options(self, options: Mapping[str, Any]) -> Sampling:
         """Returns the options with those in `options` replaced. Raises `mpc.InvalidArgument` if a number of tokens,
-        an end token or a stop string has no meaning, `TypeError` for an unknown name."""
+        a seed, an end token or a stop string has no meaning, `TypeError` for an unknown name."""
         given = dict(options)
         if given.get("tokens") is not None:
             given["tokens"] = operator.index(given["tokens"])
             if given["tokens"] < 1:
                 raise InvalidArgument("tokens", f"is {given['tokens']}, but must be 1 or more, or None for as many as "
                                       "fit into the KV cache")
+        for name, bits in (("seed", 64), ("top_k", 63)):
+            if name in given:
+                given[name] = operator.index(given[name])
+                if not 0 <= given[name] < 1 << bits:
+                    raise InvalidArgument(name, f"is {given[name]}, but must be from 0 to {(1 << bits) - 1}")
         end = given.pop("end", None)
         if end is not None:
             given["end"] = tuple(operator.index(token) for token in (end if isinstance(end, Iterable) else (end,)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -108,6 +109,9 @@ class _Terminal:
 
     def __init__(self) -> None:
         self._escapes = sys.stdout.isatty()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> None:
         """Writes text at once."""
