@@ -219,7 +219,10 @@ def test_says_what_is_wrong(decoder):
             ({"prompt": [1], "variables": {"a": 1}}, "the prompt is no list of messages")):
         with pytest.raises(mpc.InvalidArgument, match=error):
             batch.submit(**options)
-    with pytest.raises(TypeError, match="temprature"):
+    for prompt in (5, [1, 2.5], [1, "2"], {"role": "user"}, None):
+        with pytest.raises(mpc.InvalidArgument, match="prompt: must be a text, token ids or messages"):
+            batch.submit(prompt)
+    with pytest.raises(TypeError, match="'temprature' is no option of text generation; options are tokens, temp"):
         batch.submit([1], temprature=1)
     with pytest.raises(mpc.InvalidArgument, match="5 slots for a batch, but has from 1 to the 4"):
         decoder.batch(slots=5)

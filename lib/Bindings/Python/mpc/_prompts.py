@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
@@ -17,7 +18,7 @@ Prompt = Union[str, Sequence[int], Sequence[Message]]
 
 def is_chat(prompt: Prompt) -> bool:
     """Returns true for messages."""
-    return not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
+    return isinstance(prompt, Sequence) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
 
 
 def is_text(prompt: Prompt) -> bool:
@@ -43,7 +44,10 @@ class PromptEncoder:
             raise InvalidArgument("variables", "are those of a chat template, but the prompt is no list of messages")
         if isinstance(prompt, str):
             return list(self.checked_tokenizer().encode(self._checked(prompt)).ids)
-        return [int(token) for token in prompt]  # type: ignore[arg-type]
+        try:
+            return [operator.index(token) for token in prompt]  # type: ignore[arg-type]
+        except TypeError as error:
+            raise InvalidArgument("prompt", f"must be a text, token ids or messages: {error}") from None
 
     def _checked(self, text: str) -> str:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, Union
 
 from . import _mpc
@@ -43,7 +43,10 @@ class Sampling:
     def with_options(self, options: Mapping[str, Any]) -> Sampling:
         """Returns the options with those in `options` replaced. Raises `mpc.InvalidArgument` if a number of tokens,
         a seed, an end token or a stop string has no meaning, `TypeError` for an unknown name."""
-        given = dict(options)
+        given, known = dict(options), [field.name for field in fields(self)]
+        for name in given:
+            if name not in known:
+                raise TypeError(f"'{name}' is no option of text generation; options are {', '.join(known)}")
         if given.get("tokens") is not None:
             given["tokens"] = operator.index(given["tokens"])
             if given["tokens"] < 1:
