@@ -49,26 +49,45 @@ static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
   return grid;
 }
 
-std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
-                                         int64_t levels) {
+/// Returns the grid in which `largest`, the largest magnitude of `values`, is
+/// `integer`; nullopt if there is none.
+static std::optional<IntegerGrid> gridOfLargest(ArrayRef<float> values,
+                                                float largest, int64_t integer,
+                                                int64_t levels) {
+  // The largest number is the rounded f32 product of the integer and the scale,
+  // which is then within an ulp of their quotient.
+  float quotient = float(double(largest) / double(integer));
+  for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                      std::nextafterf(quotient, HUGE_VALF)}) {
+    if (!std::isnormal(scale) ||
+        float(double(scale) * double(integer)) != largest)
+      continue;
+    if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
+      return grid;
+  }
+  return std::nullopt;
+}
+
+static float largestMagnitude(ArrayRef<float> values) {
   float largest = 0;
   for (float value : values)
     largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values, int64_t levels,
+                                         int64_t likely) {
+  float largest = largestMagnitude(values);
   if (largest == 0)
     return gridOf(values, 1, levels);
-  // The largest number is the rounded f32 product of some integer and the
-  // scale, which is then within an ulp of their quotient.
-  for (int64_t integer = 1; integer < levels; ++integer) {
-    float quotient = float(double(largest) / double(integer));
-    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
-                        std::nextafterf(quotient, HUGE_VALF)}) {
-      if (!std::isnormal(scale) ||
-          float(double(scale) * double(integer)) != largest)
-        continue;
-      if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
-        return grid;
-    }
-  }
+  if (likely > 0)
+    if (std::optional<IntegerGrid> grid =
+            gridOfLargest(values, largest, likely, levels))
+      return grid;
+  for (int64_t integer = 1; integer < levels; ++integer)
+    if (std::optional<IntegerGrid> grid =
+            gridOfLargest(values, largest, integer, levels))
+      return grid;
   return std::nullopt;
 }
 
@@ -114,9 +133,7 @@ std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
 }
 
 std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
-  float largest = 0;
-  for (float value : values)
-    largest = std::max(largest, std::abs(value));
+  float largest = largestMagnitude(values);
   if (largest == 0)
     return 1;
   auto isScale = [&](float scale) {
@@ -140,6 +157,24 @@ std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
   return std::nullopt;
 }
 
+std::optional<uint16_t> mpc::exactHalf(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x7f800000)
+    return std::nullopt;
+  if (magnitude >= 0x38800000) {
+    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
+      return std::nullopt;
+    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
+  }
+  // Subnormal: a multiple of 2^-24.
+  double steps = std::ldexp(std::abs(double(number)), 24);
+  if (steps != std::floor(steps))
+    return std::nullopt;
+  return uint16_t(sign | uint32_t(steps));
+}
+
 //===----------------------------------------------------------------------===//
 // Panels
 //===----------------------------------------------------------------------===//
@@ -158,21 +193,50 @@ struct Panels {
 
 } // namespace
 
+/// Divides scales by integers such that all are exact in f16, if all can be:
+/// the coarsest grid of a group may have a multiple of the scale that a model
+/// stores in f16.
+static void refineToHalves(std::vector<IntegerGrid> &grids, int64_t levels) {
+  std::vector<IntegerGrid> refined;
+  refined.reserve(grids.size());
+  for (const IntegerGrid &grid : grids) {
+    int64_t most = (levels - 1) / std::max<int64_t>(grid.most - grid.least, 1);
+    for (int64_t part = 1; part <= most; ++part) {
+      float scale = grid.scale / float(part);
+      if (!exactHalf(scale) || scale * float(part) != grid.scale)
+        continue;
+      refined.push_back({scale, grid.least * part, grid.most * part});
+      break;
+    }
+    if (refined.size() != size_t(&grid - grids.data()) + 1)
+      return;
+  }
+  grids = std::move(refined);
+}
+
 /// Returns one grid per group of `group` positions; empty if a group has none.
 static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
                                         int64_t levels) {
   std::vector<IntegerGrid> grids;
   std::vector<float> values(group);
+  int64_t likely = 0;
   for (int64_t panel = 0; panel < panels.count; ++panel)
     for (int64_t first = 0; first < panels.depth; first += group)
       for (int64_t column = 0; column < panels.columns; ++column) {
         for (int64_t i = 0; i < group; ++i)
           values[i] = panels.at(panel, first + i, column);
-        std::optional<IntegerGrid> grid = findGrid(values, levels);
+        // Quantizers map the largest magnitude of every group to one integer.
+        std::optional<IntegerGrid> grid = findGrid(values, levels, likely);
         if (!grid)
           return {};
+        likely = std::max(-grid->least, grid->most);
         grids.push_back(*grid);
       }
+  refineToHalves(grids, levels);
+  // A negative scale turns -7..8 into -8..7.
+  for (IntegerGrid &grid : grids)
+    if (grid.most == levels / 2 && grid.least > -levels / 2)
+      grid = {-grid.scale, -grid.most, -grid.least};
   return grids;
 }
 
@@ -274,31 +338,12 @@ static std::optional<LosslessPanels> int16Of(const Panels &panels) {
 }
 
 /// Returns the bits of `number` as bf16, or nullopt if it is not exact.
-static std::optional<uint16_t> bf16Bits(float number) {
+static std::optional<uint16_t> bexactHalf(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
   if (bits & 0xffff)
     return std::nullopt;
   return uint16_t(bits >> 16);
-}
-
-/// Returns the bits of `number` as f16, or nullopt if it is not exact.
-static std::optional<uint16_t> f16Bits(float number) {
-  uint32_t bits;
-  std::memcpy(&bits, &number, 4);
-  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude >= 0x7f800000)
-    return std::nullopt;
-  if (magnitude >= 0x38800000) {
-    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
-      return std::nullopt;
-    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
-  }
-  // Subnormal: a multiple of 2^-24.
-  double steps = std::ldexp(std::abs(double(number)), 24);
-  if (steps != std::floor(steps))
-    return std::nullopt;
-  return uint16_t(sign | uint32_t(steps));
 }
 
 /// Returns `panels` as 16-bit floats; nullopt if `bitsOf` fails for a number.
@@ -342,10 +387,10 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
   if (std::optional<LosslessPanels> form = float8Of(panels))
     return form;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::BFloat16, bf16Bits))
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
     return form;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::Float16, f16Bits))
+          halvesOf(panels, LosslessPanels::Kind::Float16, exactHalf))
     return form;
   return int16Of(panels);
 }

@@ -27,9 +27,10 @@ struct IntegerGrid {
 };
 
 /// Returns the coarsest grid of fewer than `levels` steps that contains zero
-/// and all of `values`; nullopt if there is none.
+/// and all of `values`, or one in which `likely` (0: unknown) is the integer
+/// of the largest magnitude; nullopt if there is none.
 std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
-                                    int64_t levels);
+                                    int64_t levels, int64_t likely = 0);
 
 /// The same without rounding: every product of scale and integer is an f32, as
 /// for 16-bit values. Takes the same time for any number of levels.
@@ -39,6 +40,9 @@ std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
 /// Returns the scale under which all of `values`, in f32, are 8-bit floats;
 /// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
+
+/// Returns the bits of `number` as f16; nullopt if it is not exact.
+std::optional<uint16_t> exactHalf(float number);
 
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
@@ -59,6 +63,7 @@ struct LosslessPanels {
   /// Little endian; two int4 positions per byte.
   std::vector<char> values;
   /// Scales of integers and 8-bit floats: `[count][depth / group][columns]`.
+  /// Exact in f16 if possible; of integers also negative.
   std::vector<float> scales;
   /// Zero points, in the same layout; empty if all equal `commonZero`.
   std::vector<uint8_t> zeros;

@@ -153,6 +153,42 @@ TEST(NarrowFormTest, FindsTheFewestBytes) {
   }
 }
 
+/// Blocks of 32 as ggml's Q8_0 and Q4_0 store them: f16 scales of either sign,
+/// also where all integers of a block have a common divisor.
+TEST(NarrowFormTest, FindsTheScalesOfBlocks) {
+  constexpr int64_t kDepth = 128, kColumns = 4, kBlock = 32;
+  std::mt19937 engine(9);
+  for (bool areNibbles : {true, false}) {
+    std::vector<float> numbers(kDepth * kColumns);
+    for (int64_t column = 0; column < kColumns; ++column)
+      for (int64_t block = 0; block < kDepth / kBlock; ++block) {
+        float scale = std::ldexp(float(1024 + engine() % 1024), -20);
+        if (areNibbles && engine() % 2)
+          scale = -scale;
+        int step = block == 1 ? 3 : 1;
+        for (int64_t i = 0; i < kBlock; ++i) {
+          int integer = i == 0       ? (areNibbles ? -8 : 127)
+                        : areNibbles ? int(engine() % 16) - 8
+                                     : int(engine() % 255) - 127;
+          if (step > 1)
+            integer = integer % 3 * step;
+          numbers[(block * kBlock + i) * kColumns + column] =
+              scale * float(integer);
+        }
+      }
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+    ASSERT_TRUE(form);
+    EXPECT_EQ(form->kind, areNibbles ? Kind::Nibbles : Kind::Int8);
+    EXPECT_EQ(form->group, kBlock);
+    EXPECT_TRUE(form->zeros.empty());
+    EXPECT_EQ(form->commonZero, areNibbles ? 8 : 0);
+    for (float scale : form->scales)
+      EXPECT_TRUE(exactHalf(scale)) << scale;
+    EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
+  }
+}
+
 TEST(NarrowFormTest, FindsFloats) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal;
