@@ -14,6 +14,7 @@
 #include "Runtime/LibraryFunctions.h"
 
 #include "mpc/Import/ExternalFiles.h"
+#include "mpc/Support/Files.h"
 #include "mpc/Support/Holes.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
@@ -33,7 +34,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 
 using namespace mpc;
 namespace json = llvm::json;
@@ -61,27 +61,6 @@ static std::string buildIdentity() {
 
 /// Size in bytes above which files are identified by metadata, not contents.
 static constexpr int64_t kLargeFile = int64_t(64) << 20;
-
-/// Returns device, inode, size and times of a large file in place of its
-/// contents; empty for a smaller file, and for a file modified within the last
-/// seconds, which may change again within the clock's resolution.
-static std::string identityOf(const struct stat &status) {
-  constexpr int64_t kSettled = 2;
-  if (status.st_size <= kLargeFile)
-    return {};
-  struct timespec now;
-  if (::clock_gettime(CLOCK_REALTIME, &now) != 0 ||
-      now.tv_sec - std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) <=
-          kSettled)
-    return {};
-  std::string text = "file";
-  for (int64_t number :
-       {int64_t(status.st_dev), int64_t(status.st_ino), int64_t(status.st_size),
-        int64_t(status.st_mtim.tv_sec), int64_t(status.st_mtim.tv_nsec),
-        int64_t(status.st_ctim.tv_sec), int64_t(status.st_ctim.tv_nsec)})
-    text += " " + std::to_string(number);
-  return text;
-}
 
 /// Number of bytes and BLAKE3 digest; BLAKE3 takes a fifth of SHA-256's time
 /// for model weights.
@@ -123,7 +102,7 @@ public:
 
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// Adds a file: its bytes, or its identity if it is large (identityOf above).
+  /// Adds a file: its bytes, or its identity if it is large and settled.
   /// If the bytes of a large file are read, adds only its `ranges` if given:
   /// holes make a sparse file arbitrarily long. Returns false if it cannot be
   /// read, has more than `most` bytes, is not a regular file (it might be
@@ -138,8 +117,10 @@ public:
     struct stat status;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    if (std::string identity = identityOf(status);
-        !verifies && !identity.empty()) {
+    std::string identity = status.st_size > kLargeFile && !verifies
+                               ? fileIdentity(descriptor)
+                               : "";
+    if (!identity.empty()) {
       add(identity);
       return true;
     }
