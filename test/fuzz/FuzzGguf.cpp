@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Import/Checkpoint/Gguf.h"
+#include "Import/Checkpoint/GgufConfig.h"
 
 #include <cstdlib>
 #include <vector>
@@ -19,6 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       abort();
     return 0;
   }
+  Result<ModelConfig> config = readGgufConfig(*file, "fuzz.gguf");
+  if (!config.ok() && config.status().text().empty())
+    abort();
   unsigned sum = 0;
   for (const auto &[key, value] : file->metadata) {
     sum += value.integer().value_or(0) + value.flag().value_or(false);
