@@ -37,6 +37,22 @@ std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
 std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
                                          int64_t levels);
 
+/// Numbers of the form scale * integer + offset, each rounded once to f32, with
+/// integers from 0 on.
+struct OffsetGrid {
+  float scale = 1, offset = 0;
+  /// Largest integer.
+  int64_t most = 0;
+};
+
+/// Returns a grid of fewer than `levels` steps that contains all of `values`
+/// and whose scale and offset have at most `bits` significant bits (up to 24),
+/// as quantizers with a minimum per block make it; nullopt if none is found.
+/// `likely` (0: unknown): steps between the smallest and the largest value.
+std::optional<OffsetGrid> findOffsetGrid(llvm::ArrayRef<float> values,
+                                         int64_t levels, int bits,
+                                         int64_t likely = 0);
+
 /// Returns the scale under which all of `values`, in f32, are 8-bit floats;
 /// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
@@ -68,6 +84,9 @@ struct LosslessPanels {
   /// Zero points, in the same layout; empty if all equal `commonZero`.
   std::vector<uint8_t> zeros;
   int64_t commonZero = 0;
+  /// Offsets instead of zero points, in the layout of scales; empty if there
+  /// are none. Numbers are `scale * integer + offset`, rounded once.
+  std::vector<float> offsets;
 
   bool isScaled() const { return kind >= Kind::Int16; }
 };

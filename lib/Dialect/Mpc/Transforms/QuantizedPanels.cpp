@@ -138,6 +138,8 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
                 suffix);
   };
   stored.scale = makeFloats(form.scales, "scales");
+  if (!form.offsets.empty())
+    stored.offset = makeFloats(form.offsets, "offsets");
   if (!form.zeros.empty())
     stored.zero =
         make(groups, columns, byteType(context), bytesOf(form.zeros), "zeros");
@@ -146,6 +148,7 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
 
 Value QuantizedPanels::widen(OpBuilder &builder, Location loc,
                              Type element) const {
-  return DequantizeOp::create(builder, loc, values, scale, zero, areNibbles,
-                              areFloats, commonZero, depth, element);
+  return DequantizeOp::create(builder, loc, values, scale, zero, offset,
+                              areNibbles, areFloats, commonZero, depth,
+                              element);
 }

@@ -26,7 +26,7 @@ struct QuantizedPanels {
   mlir::Value widen(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Type element) const;
 
-  mlir::Value values, scale, zero;
+  mlir::Value values, scale, zero, offset;
   bool areNibbles = false, areFloats = false;
   int64_t commonZero = 0, depth = 1;
   /// Total size of the constants, in bytes.
