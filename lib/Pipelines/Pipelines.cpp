@@ -323,10 +323,12 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
         unit && unit->depth == 4)
       narrow.int8Depth = unit->depth;
     func.addPass(createCompressPanelsPass(narrow));
+    func.addPass(createCompressTablesPass());
     func.addPass(createCSEPass());
   } else if (dequantizesMatrices(options.target) && !options.libraryGemms) {
     // Library GEMMs need unpacked operands.
     func.addPass(createCompressMatricesPass());
+    func.addPass(createCompressTablesPass());
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");

@@ -89,6 +89,11 @@ struct LosslessPanels {
   std::vector<float> offsets;
 
   bool isScaled() const { return kind >= Kind::Int16; }
+  /// An upper bound of the stored size.
+  int64_t bytes() const {
+    return int64_t(values.size() + zeros.size() +
+                   sizeof(float) * (scales.size() + offsets.size()));
+  }
 };
 
 /// Returns the encoding of panels that takes the fewest bytes and reproduces

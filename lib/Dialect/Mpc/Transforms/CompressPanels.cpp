@@ -27,8 +27,6 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Minimum size in bytes; smaller constants stay in cache between two GEMMs.
-static constexpr int64_t kLeastBytes = 1 << 16;
 /// Maximum number of rows for int8 multiplication. 64 weights cost five or six
 /// instructions per row as int8; dequantized, 12 for all rows plus four per
 /// row.
@@ -128,7 +126,7 @@ private:
     if (mostRows == 0)
       return true;
     return isa<MatmulOp>(op) && rowsOf(op) <= mostRows &&
-           byteCount(op->getOperand(1).getType()) >= kLeastBytes;
+           byteCount(op->getOperand(1).getType()) >= kLeastCompressedBytes;
   }
 
   /// Number of GEMM rows multiplied with each column of the constant.

@@ -15,6 +15,10 @@
 namespace mpc {
 class ConstantOp;
 
+/// Minimum size in bytes of constants to compress; smaller ones stay in cache
+/// between two uses.
+inline constexpr int64_t kLeastCompressedBytes = 1 << 16;
+
 /// Operands and attributes of an mpc.dequantize.
 struct QuantizedPanels {
   /// Creates the constants, next to `constant`, for its values in format

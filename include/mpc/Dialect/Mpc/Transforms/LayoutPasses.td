@@ -201,6 +201,32 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
   ];
 }
 
+def CompressTablesPass : Pass<"mpc-compress-tables", "::mlir::func::FuncOp"> {
+  let summary = "Compress constant embedding tables losslessly";
+  let description = [{
+    Stores a constant matrix of which `mpc.gather` takes rows like mpc-compress-panels
+    stores panels, one row of the table per row; the reader's kernel fuses the
+    `mpc.dequantize` and restores the values of the rows that it takes.
+
+    ```mlir
+    %0 = mpc.gather %table, %ids axis(0) : (tensor<512x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+    // becomes, where each group of 32 columns is a multiple of 255 steps or less
+    %t = mpc.dequantize %q scale(%s : tensor<512x2xf16>) : tensor<512x64xi8> to tensor<512x64xf32>
+    %0 = mpc.gather %t, %ids axis(0) : (tensor<512x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+    ```
+
+    Contract in: after mpc-pack-constants. Contract out: the same values.
+    Numerics: unchanged; only lossless formats are used.
+    Left alone: tables with other readers, and those of less than 64 KB.
+    Executed example: test/Dialect/Mpc/Transforms/compress-tables.mlir.
+  }];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored in a smaller type">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes saved">,
+  ];
+}
+
 def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   let summary = "Prepack constant weights into micro-kernel panels";
   let description = [{
