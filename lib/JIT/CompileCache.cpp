@@ -179,7 +179,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model,
     return false;
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
-  bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
+  bool isOnnx = model.extension() == ".onnx";
   // The importer refuses files above protobuf's limit and binary files.
   if (isOnnx
           ? !llvm::isInt<32>(bytes.size())

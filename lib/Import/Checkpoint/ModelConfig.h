@@ -106,7 +106,7 @@ enum class HeadKind {
   TokenClassification,
 };
 
-/// How the tensor of a sequence classifier is computed from hidden states.
+/// Reduction of a sequence's hidden states for its classification.
 enum class Pooling { FirstToken, Mean };
 
 /// Numbers are bounded by their reader so that no product of three overflows.
@@ -116,8 +116,11 @@ struct ModelConfig {
   HeadKind head = HeadKind::CausalLm;
 
   int64_t layers = 0, width = 0, vocabulary = 0;
-  /// Maximum number of positions.
+  /// Rows of the table of positions, or the length the model was trained for.
   int64_t positions = 0;
+  /// Maximum length of a sequence in tokens, beyond which rotary embeddings
+  /// would depend on the length; 0 if there is none.
+  int64_t mostTokens = 0;
   int64_t heads = 0, kvHeads = 0, headSize = 0;
   /// Width of the MLP.
   int64_t inner = 0;
@@ -160,9 +163,8 @@ struct ModelConfig {
   /// Factor of the token embeddings.
   double embeddingScale = 1;
   bool hasPositionTable = false;
-  /// Index of the first position in the table (RoBERTa: 2).
-  int64_t positionOffset = 0;
-  /// Positions count the tokens that differ from this one (RoBERTa).
+  /// Positions count the tokens that differ from this one, from one after it;
+  /// it has itself as its position (RoBERTa).
   std::optional<int64_t> padding;
   /// Number of token types; 0 if the model has none.
   int64_t types = 0;
@@ -174,7 +176,7 @@ struct ModelConfig {
   /// c of c * tanh(logit / c); 0 if there is none.
   double logitCap = 0;
   bool hasPooler = false;
-  /// Dense layer before the head: its activation; nullopt if there is none.
+  /// Activation of a dense layer before the head; nullopt if there is none.
   std::optional<Activation> headTransform;
   bool headTransformBias = true, headTransformNorm = false;
   Pooling pooling = Pooling::FirstToken;
@@ -184,9 +186,13 @@ struct ModelConfig {
   /// Tokens that end a generated text.
   std::vector<int64_t> endIds;
 
-  /// Name of each weight the model has: weight and bias add ".weight" and
-  /// ".bias"; "{}" is the layer's index.
+  /// Name of each weight the model may have: weight and bias add ".weight" and
+  /// ".bias", except HeadBias and RopeFactors, which are whole names. "{}" is
+  /// the layer's index.
   std::map<Role, std::string> names;
+  /// Tensors of the file that the model does not need: names, with one "*" for
+  /// any text.
+  std::vector<std::string> ignored;
 };
 
 } // namespace mpc::checkpoint
