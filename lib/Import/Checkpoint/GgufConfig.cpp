@@ -12,12 +12,15 @@
 
 #include "GgufConfig.h"
 
+#include "RopeScaling.h"
+
 #include "mpc/Support/EscapedText.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 using namespace mpc;
@@ -31,7 +34,7 @@ using llvm::StringRef;
 namespace {
 
 /// Forms of an architecture that its metadata does not contain.
-struct Family {
+struct GgufFamily {
   llvm::StringLiteral name;
   NormKind norm = NormKind::Rms;
   NormPlace place = NormPlace::Before;
@@ -54,7 +57,7 @@ struct Family {
   int64_t layersScaledByWidth = 0;
 };
 
-constexpr Family kFamilies[] = {
+constexpr GgufFamily kGgufFamilies[] = {
     {.name = "gemma2",
      .place = NormPlace::Both,
      .activation = Activation::GeluTanh,
@@ -101,9 +104,9 @@ constexpr int64_t kMostLayers = 1 << 14, kMostWidth = 1 << 20,
                   kMostVocabulary = 1 << 24, kMostPositions = 1 << 28;
 
 /// Reads the metadata of one architecture.
-class ConfigReader {
+class GgufConfigReader {
 public:
-  ConfigReader(const GgufFile &file, const std::string &where)
+  GgufConfigReader(const GgufFile &file, const std::string &where)
       : file(file), where(where) {}
 
   Result<ModelConfig> read();
@@ -133,17 +136,17 @@ private:
   void readAttention();
   void readWindows();
   void readRope();
+  /// Reads divisors of the rotary frequencies from a tensor.
+  std::vector<double> readDivisors(const char *name, int64_t count);
   void readEndIds();
   void nameWeights();
   void checkKeys();
-  bool hasBias(Role role) const;
-  void checkTensors();
 
   std::string prefix() const { return family->name.str() + "."; }
 
   const GgufFile &file;
   std::string where;
-  const Family *family = nullptr;
+  const GgufFamily *family = nullptr;
   ModelConfig config;
   Status failure;
   std::set<std::string, std::less<>> readKeys;
@@ -155,14 +158,14 @@ private:
 // Values
 //===----------------------------------------------------------------------===//
 
-const GgufValue *ConfigReader::find(StringRef key) {
+const GgufValue *GgufConfigReader::find(StringRef key) {
   std::string whole = prefix() + key.str();
   readKeys.insert(whole);
   return file.find(whole);
 }
 
-int64_t ConfigReader::integer(StringRef key, int64_t most,
-                              std::optional<int64_t> missing) {
+int64_t GgufConfigReader::integer(StringRef key, int64_t most,
+                                  std::optional<int64_t> missing) {
   const GgufValue *value = find(key);
   if (!value && missing)
     return *missing;
@@ -193,7 +196,7 @@ int64_t ConfigReader::integer(StringRef key, int64_t most,
   return 1;
 }
 
-double ConfigReader::number(StringRef key, std::optional<double> missing) {
+double GgufConfigReader::number(StringRef key, std::optional<double> missing) {
   const GgufValue *value = find(key);
   if (!value && missing)
     return *missing;
@@ -209,25 +212,26 @@ double ConfigReader::number(StringRef key, std::optional<double> missing) {
 // Configuration
 //===----------------------------------------------------------------------===//
 
-Status ConfigReader::findFamily() {
+Status GgufConfigReader::findFamily() {
   const GgufValue *value = file.find("general.architecture");
   std::optional<StringRef> name = value ? value->text() : std::nullopt;
   if (!name)
     return bad("has no 'general.architecture'; it is not a model");
-  family = llvm::find_if(
-      kFamilies, [&](const Family &entry) { return entry.name == *name; });
-  if (family != std::end(kFamilies))
+  family = llvm::find_if(kGgufFamilies, [&](const GgufFamily &entry) {
+    return entry.name == *name;
+  });
+  if (family != std::end(kGgufFamilies))
     return {};
-  std::string names =
-      llvm::join(llvm::map_range(
-                     kFamilies, [](const Family &entry) { return entry.name; }),
-                 ", ");
+  std::string names = llvm::join(
+      llvm::map_range(kGgufFamilies,
+                      [](const GgufFamily &entry) { return entry.name; }),
+      ", ");
   return bad("has the architecture '" +
              printable(std::string_view(name->take_front(100))) +
              "'; supported are " + names);
 }
 
-void ConfigReader::readSizes() {
+void GgufConfigReader::readSizes() {
   config.architecture = "GGUF '" + family->name.str() + "'";
   config.layers = integer("block_count", kMostLayers);
   config.width = integer("embedding_length", kMostWidth);
@@ -247,7 +251,7 @@ void ConfigReader::readSizes() {
       fail("is a mixture of experts, which is not supported");
 }
 
-void ConfigReader::readAttention() {
+void GgufConfigReader::readAttention() {
   config.heads = integer("attention.head_count", kMostWidth);
   config.kvHeads = integer("attention.head_count_kv", kMostWidth, config.heads);
   std::optional<int64_t> size;
@@ -279,7 +283,7 @@ void ConfigReader::readAttention() {
   readWindows();
 }
 
-void ConfigReader::readWindows() {
+void GgufConfigReader::readWindows() {
   const GgufValue *value = find("attention.sliding_window");
   const GgufValue *pattern = find("attention.sliding_window_pattern");
   if (value && value->integer() == 0)
@@ -306,7 +310,7 @@ void ConfigReader::readWindows() {
     config.windows.push_back(layer % period < period - 1 ? window : 0);
 }
 
-void ConfigReader::readRope() {
+void GgufConfigReader::readRope() {
   if (family->hasPositionTable)
     return;
   int64_t rotary =
@@ -314,68 +318,85 @@ void ConfigReader::readRope() {
   if (rotary % 2)
     fail("'" + prefix() + "rope.dimension_count' is " + llvm::Twine(rotary) +
          ", but must be even");
-  double base = number("rope.freq_base", 10000);
-  auto withBase = [&](double base) {
-    Rope rope;
-    rope.rotary = rotary;
-    for (int64_t i = 0; i < rotary / 2; ++i)
-      rope.frequencies.push_back(
-          float(std::pow(base, -2.0 * double(i) / double(rotary))));
-    return rope;
-  };
-  Rope rope = withBase(base);
-
-  std::string type = "linear";
+  RopeOptions options;
+  options.rotary = rotary;
+  options.theta = number("rope.freq_base", 10000);
+  options.positions = config.positions;
+  options.original = integer("rope.scaling.original_context_length",
+                             kMostPositions, config.positions);
+  options.factor =
+      number("rope.scaling.factor", number("rope.scale_linear", 1));
+  double attention = number("rope.scaling.attn_factor", 1);
+  options.fast = number("rope.scaling.yarn_beta_fast", options.fast);
+  options.slow = number("rope.scaling.yarn_beta_slow", options.slow);
+  // Old files have a factor without a type.
+  std::string type = options.factor == 1 ? "none" : "linear";
   if (const GgufValue *value = find("rope.scaling.type"))
     type = value->text().value_or("").str();
-  double factor = number("rope.scaling.factor", number("rope.scale_linear", 1));
-  rope.factor = number("rope.scaling.attn_factor", 1);
-  int64_t original = integer("rope.scaling.original_context_length",
-                             kMostPositions, config.positions);
-  auto divide = [&](StringRef name) {
-    auto found = file.tensors.find(std::string_view(name));
-    if (found == file.tensors.end())
-      return;
-    const GgufTensor &tensor = found->second;
-    if (tensor.format->name != "F32" ||
-        tensor.bytes.size() != rope.frequencies.size() * sizeof(float))
-      return fail("tensor '" + name + "' must have " +
-                  llvm::Twine(rope.frequencies.size()) +
-                  " elements of type F32");
-    for (auto [i, frequency] : llvm::enumerate(rope.frequencies)) {
-      float divisor;
-      std::memcpy(&divisor, tensor.bytes.data() + i * sizeof(float),
-                  sizeof(float));
-      if (!(divisor > 0) || std::isinf(divisor))
-        return fail("tensor '" + name + "' has the divisor " +
-                    std::to_string(divisor) + "; all must be positive");
-      frequency /= divisor;
-    }
+  for (double number :
+       {options.theta, options.factor, attention, options.fast, options.slow})
+    if (number == 0)
+      return fail("has a number of zero among '" + prefix() +
+                  "rope.freq_base' and '" + prefix() + "rope.scaling'");
+  RopeOptions unscaled = options;
+  auto setDivisors = [&](const char *name) {
+    options.scaling = RopeScaling::LongRope;
+    options.attentionFactor = attention;
+    options.divisors = readDivisors(name, rotary / 2);
   };
-  if (type == "linear" || type == "none") {
-    if (type == "linear" && factor != 0)
-      for (float &frequency : rope.frequencies)
-        frequency = float(double(frequency) / factor);
-    divide("rope_freqs.weight");
-  } else if (type == "longrope") {
-    // The short factors are those of sequences up to the original length.
-    divide("rope_factors_short.weight");
-    config.positions = std::min(config.positions, original);
-  } else {
+  if (type == "longrope") {
+    // The short divisors are those of sequences up to the original length.
+    setDivisors("rope_factors_short.weight");
+    config.mostTokens = mostTokensOf(options);
+  } else if (has("rope_freqs.weight")) {
+    setDivisors("rope_freqs.weight");
+  } else if (type == "linear") {
+    options.scaling = RopeScaling::Linear;
+    options.attentionFactor = attention;
+  } else if (type == "yarn") {
+    options.scaling = RopeScaling::Yarn;
+    options.attentionFactor = attention * (0.1 * std::log(options.factor) + 1);
+    if (options.theta <= 1)
+      fail("'" + prefix() + "rope.freq_base' is not above 1");
+  } else if (type != "none") {
     fail("'" + prefix() + "rope.scaling.type' is '" +
          printable(std::string_view(type).substr(0, 100)) +
-         "'; supported are none, linear and longrope");
+         "'; supported are none, linear, yarn and longrope");
   }
-  config.ropes.push_back(rope);
-  double windowBase = number("rope.freq_base_swa", family->windowBase);
-  if (windowBase == 0 || config.windows.empty())
+  if (!failure.ok())
     return;
-  config.ropes.push_back(withBase(windowBase));
+  config.ropes.push_back(makeRope(options));
+  unscaled.theta = number("rope.freq_base_swa", family->windowBase);
+  if (unscaled.theta == 0 || config.windows.empty())
+    return;
+  config.ropes.push_back(makeRope(unscaled));
   for (int64_t window : config.windows)
     config.ropeOfLayer.push_back(window ? 1 : 0);
 }
 
-void ConfigReader::readEndIds() {
+std::vector<double> GgufConfigReader::readDivisors(const char *name,
+                                                   int64_t count) {
+  auto found = file.tensors.find(name);
+  if (found == file.tensors.end() || found->second.format->name != "F32" ||
+      found->second.bytes.size() != uint64_t(count) * sizeof(float)) {
+    fail("needs a tensor '" + llvm::Twine(name) + "' of " + llvm::Twine(count) +
+         " elements of type F32");
+    return {};
+  }
+  std::vector<double> divisors;
+  for (int64_t i = 0; i < count; ++i) {
+    float divisor;
+    std::memcpy(&divisor, found->second.bytes.data() + i * sizeof(float),
+                sizeof(float));
+    if (!(divisor > 0) || std::isinf(divisor))
+      fail("tensor '" + llvm::Twine(name) + "' has the divisor " +
+           std::to_string(divisor) + "; all must be positive");
+    divisors.push_back(divisor);
+  }
+  return divisors;
+}
+
+void GgufConfigReader::readEndIds() {
   for (StringRef key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
     const GgufValue *value = file.find(key);
@@ -386,7 +407,7 @@ void ConfigReader::readEndIds() {
   }
 }
 
-void ConfigReader::nameWeights() {
+void GgufConfigReader::nameWeights() {
   auto name = [&](Role role, const char *text) { config.names[role] = text; };
   name(Role::TokenEmbedding, "token_embd");
   name(Role::FinalNorm, "output_norm");
@@ -422,11 +443,13 @@ void ConfigReader::nameWeights() {
   config.qkvBias = has(isFused ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
   config.attentionOutBias = has("blk.0.attn_output.bias");
   config.mlpBias = has("blk.0.ffn_down.bias");
+  // Read with the configuration.
+  config.ignored = {"rope_freqs.weight", "rope_factors_*"};
 }
 
 /// Refuses values of the architecture that read() did not ask for, since they
 /// may change what the model computes.
-void ConfigReader::checkKeys() {
+void GgufConfigReader::checkKeys() {
   for (const auto &[key, value] : file.metadata) {
     StringRef rest = key;
     if (rest.consume_front(prefix()) && !readKeys.contains(key) &&
@@ -437,56 +460,7 @@ void ConfigReader::checkKeys() {
   }
 }
 
-bool ConfigReader::hasBias(Role role) const {
-  switch (role) {
-  case Role::Query:
-  case Role::Key:
-  case Role::Value:
-  case Role::FusedQkv:
-    return config.qkvBias;
-  case Role::AttentionOut:
-    return config.attentionOutBias;
-  case Role::Gate:
-  case Role::Up:
-  case Role::FusedGateUp:
-  case Role::Down:
-    return config.mlpBias;
-  case Role::AttentionNorm:
-  case Role::MlpNorm:
-  case Role::FinalNorm:
-    return config.normBias;
-  default:
-    return false;
-  }
-}
-
-void ConfigReader::checkTensors() {
-  std::set<std::string, std::less<>> known = {"rope_freqs.weight",
-                                              "rope_factors_short.weight",
-                                              "rope_factors_long.weight"};
-  for (const auto &[role, pattern] : config.names) {
-    known.insert(pattern + ".weight");
-    if (hasBias(role))
-      known.insert(pattern + ".bias");
-  }
-  for (const auto &[name, tensor] : file.tensors) {
-    // "blk.12.attn_q.weight" -> "blk.{}.attn_q.weight"
-    std::string pattern = name;
-    StringRef rest = name;
-    int64_t layer = 0;
-    if (rest.consume_front("blk.") && !rest.consumeInteger(10, layer) &&
-        layer >= 0 && layer < config.layers)
-      pattern = "blk.{}" + rest.str();
-    if (!known.contains(pattern))
-      return fail("has the tensor '" +
-                  printable(std::string_view(name).substr(0, 100)) +
-                  "', which a model of the architecture '" + family->name +
-                  "' with " + llvm::Twine(config.layers) +
-                  " layers does not read");
-  }
-}
-
-Result<ModelConfig> ConfigReader::read() {
+Result<ModelConfig> GgufConfigReader::read() {
   if (Status status = findFamily(); !status.ok())
     return status;
   config.norm = family->norm;
@@ -509,7 +483,6 @@ Result<ModelConfig> ConfigReader::read() {
   readEndIds();
   nameWeights();
   checkKeys();
-  checkTensors();
   if (!failure.ok())
     return failure;
   return std::move(config);
@@ -517,5 +490,5 @@ Result<ModelConfig> ConfigReader::read() {
 
 Result<ModelConfig> checkpoint::readGgufConfig(const GgufFile &file,
                                                const std::string &where) {
-  return ConfigReader(file, where).read();
+  return GgufConfigReader(file, where).read();
 }

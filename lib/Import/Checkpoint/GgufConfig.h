@@ -14,9 +14,8 @@ namespace mpc::checkpoint {
 
 /// Returns the configuration of the model in `file`, with GGUF's tensor names.
 /// Fails on an architecture that is not supported, on a metadata value of the
-/// architecture that has no counterpart in ModelConfig, on numbers out of
-/// range, and on tensors that the model has no place for. `where` is the
-/// location of failures.
+/// architecture that has no counterpart in ModelConfig, and on numbers out of
+/// range. `where` is the location of failures.
 Result<ModelConfig> readGgufConfig(const GgufFile &file,
                                    const std::string &where);
 

@@ -6,11 +6,6 @@
 
 #include "GgufWeights.h"
 
-#include "mpc/Support/Files.h"
-
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/BLAKE3.h"
-
 #include <new>
 
 using namespace mpc;
@@ -26,42 +21,35 @@ static ElementType elementOf(const BlockFormat &format) {
   return ElementType::F32;
 }
 
-/// Returns the identity of the file, or a digest of its bytes if it may still
-/// change unnoticed.
-static std::string identityOf(const InputFile &file,
-                              llvm::ArrayRef<uint8_t> bytes) {
-  std::string identity = file.identity();
-  if (!identity.empty())
-    return identity;
-  auto digest = llvm::BLAKE3::hash(bytes);
-  return "blake3 " + llvm::toHex(digest, /*LowerCase=*/true);
+static llvm::ArrayRef<uint8_t> bytesOf(const FileContents &contents) {
+  return {reinterpret_cast<const uint8_t *>(contents.bytes.get()),
+          size_t(contents.size)};
 }
 
-GgufWeights::GgufWeights(std::shared_ptr<const std::byte> bytes, GgufFile file,
-                         const std::string &identity)
-    : bytes(std::move(bytes)), file(std::move(file)) {
-  for (const auto &[name, tensor] : this->file.tensors)
-    tensors[name] = {{elementOf(*tensor.format), tensor.shape},
-                     "gguf " + identity + " at " +
-                         std::to_string(tensor.offset) + " " +
-                         tensor.format->name.str()};
+GgufWeights::GgufWeights(FileContents contents, GgufFile file)
+    : contents(std::move(contents)), file(std::move(file)) {
+  for (const auto &[name, tensor] : this->file.tensors) {
+    TensorType type{elementOf(*tensor.format), tensor.shape};
+    std::string identity =
+        tensor.format->name.str() + " " +
+        tensorIdentity(name, type, this->contents, tensor.offset);
+    tensors[name] = {std::move(type), std::move(identity)};
+  }
 }
 
-Result<std::shared_ptr<const GgufWeights>>
+Result<std::unique_ptr<GgufWeights>>
 GgufWeights::open(const std::string &path) {
   Result<InputFile> input = InputFile::open(path);
   if (!input.ok())
     return input.status();
-  Result<std::shared_ptr<const std::byte>> mapped = input->map();
-  if (!mapped.ok())
-    return mapped.status();
-  llvm::ArrayRef<uint8_t> bytes(
-      reinterpret_cast<const uint8_t *>(mapped->get()), input->size());
-  Result<GgufFile> file = GgufFile::parse(bytes, path);
+  Result<FileContents> contents = readContents(*input, path);
+  if (!contents.ok())
+    return contents.status();
+  Result<GgufFile> file = GgufFile::parse(bytesOf(*contents), path);
   if (!file.ok())
     return file.status();
-  return std::shared_ptr<const GgufWeights>(new GgufWeights(
-      std::move(*mapped), std::move(*file), identityOf(*input, bytes)));
+  return std::unique_ptr<GgufWeights>(
+      new GgufWeights(std::move(*contents), std::move(*file)));
 }
 
 const StoredTensor *GgufWeights::find(StringRef name) const {
@@ -79,9 +67,8 @@ std::vector<std::string> GgufWeights::names() const {
 Result<std::shared_ptr<const std::byte>>
 GgufWeights::read(StringRef name) const {
   const GgufTensor &tensor = file.tensors.find(std::string_view(name))->second;
-  const auto *stored = reinterpret_cast<const std::byte *>(tensor.bytes.data());
   if (!tensor.format->isQuantized())
-    return std::shared_ptr<const std::byte>(bytes, stored);
+    return contents.tensor(find(name)->type, tensor.offset);
   size_t count = tensor.bytes.size() / tensor.format->bytes *
                  size_t(tensor.format->elements);
   std::shared_ptr<float[]> numbers(new (std::nothrow) float[count]);

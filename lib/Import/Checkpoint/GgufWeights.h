@@ -7,19 +7,18 @@
 #ifndef MPC_LIB_IMPORT_CHECKPOINT_GGUFWEIGHTS_H
 #define MPC_LIB_IMPORT_CHECKPOINT_GGUFWEIGHTS_H
 
+#include "FileContents.h"
 #include "Gguf.h"
-#include "WeightStore.h"
 
 namespace mpc::checkpoint {
 
-/// The tensors of a GGUF file, which stays mapped. f32, f16 and bf16 are read
+/// The tensors of a GGUF file. f32, f16 and bf16 are read
 /// as stored; quantized blocks are dequantized to f32 by every read, exactly
 /// (GgufBlocks.h).
 class GgufWeights final : public WeightStore {
 public:
-  /// Maps and verifies the file at `path`.
-  static Result<std::shared_ptr<const GgufWeights>>
-  open(const std::string &path);
+  /// Reads or maps and verifies the file at `path`.
+  static Result<std::unique_ptr<GgufWeights>> open(const std::string &path);
 
   const GgufFile &getFile() const { return file; }
 
@@ -29,10 +28,9 @@ public:
   read(llvm::StringRef name) const override;
 
 private:
-  GgufWeights(std::shared_ptr<const std::byte> bytes, GgufFile file,
-              const std::string &identity);
+  GgufWeights(FileContents contents, GgufFile file);
 
-  std::shared_ptr<const std::byte> bytes;
+  FileContents contents;
   GgufFile file;
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
