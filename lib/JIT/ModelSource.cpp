@@ -52,8 +52,8 @@ const Status &ModelSource::State::open() {
     }
     std::shared_ptr<const Checkpoint> checkpoint = *result;
     for (const Checkpoint::Input &input : checkpoint->inputs())
-      inputs.push_back(
-          {input.name, input.type.element, input.type.shape, input.symbols});
+      inputs.push_back({input.name, input.type.element, input.type.shape,
+                        input.symbols, input.isOptional});
     defaultDims = {{kPastDim, 0}};
     endIds = checkpoint->endIds();
     text = [checkpoint](const InputShapes &shapes) -> Result<SourceBytes> {
@@ -108,7 +108,7 @@ ModelSource ModelSource::fromShapes(std::string name,
 const std::string &ModelSource::name() const { return state->name; }
 
 bool ModelSource::isFile() const {
-  return !state->model && !state->isCheckpoint && !state->text;
+  return state->isCheckpoint || (!state->model && !state->text);
 }
 
 std::string ModelSource::extension() const {

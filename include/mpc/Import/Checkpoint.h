@@ -37,6 +37,8 @@ public:
     TensorType type;
     /// Symbol of each dimension; empty if it is fixed, else the extent is -1.
     std::vector<std::string> symbols;
+    /// True for the KV caches of decoders.
+    bool isOptional = false;
   };
   struct Bytes {
     std::shared_ptr<const std::byte> data;

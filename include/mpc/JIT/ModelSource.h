@@ -49,6 +49,9 @@ struct ModelInput {
   /// Name of each symbolic dimension (CompileOptions::dims); empty if it is
   /// fixed or unnamed.
   std::vector<std::string> symbols;
+  /// True if a call may leave it out, as the KV caches of a decoder that starts
+  /// a text; the program for such a call lacks it.
+  bool isOptional = false;
 };
 
 /// Shapes of inputs by name.
@@ -92,6 +95,7 @@ public:
 
   /// The path, or the name given to the function that made the source.
   const std::string &name() const;
+  /// Returns true if name() is a path, of a file or a folder.
   bool isFile() const;
   /// Returns the format: ".mlir" for a text that is written for given shapes,
   /// else the extension of name().

@@ -90,7 +90,7 @@ Status TransformerCheckpoint::check() {
   bool isDecoder = config.head == HeadKind::CausalLm;
   Extents marks{2, 3, isDecoder ? 7 : 0};
   for (TransformerInput &input : transformerInputs(config, marks)) {
-    Input made{input.name, input.type, {}};
+    Input made{input.name, input.type, {}, /*isOptional=*/false};
     for (int64_t i = 0; i < int64_t(input.type.shape.size()); ++i) {
       int64_t &extent = made.type.shape[i];
       bool isCache = input.type.shape.size() == 4;
@@ -102,6 +102,7 @@ Status TransformerCheckpoint::check() {
       if (*symbol)
         extent = -1;
     }
+    made.isOptional = input.type.shape.size() == 4;
     declared.push_back(std::move(made));
   }
   return {};
