@@ -486,7 +486,8 @@ halvesOf(const Panels &panels, LosslessPanels::Kind kind,
 
 std::optional<LosslessPanels>
 mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
-                          int64_t columns, int64_t run, int64_t together) {
+                          int64_t columns, int64_t run, int64_t together,
+                          bool onlyBytes) {
   Panels panels{numbers, count, depth, columns};
   if (numbers.empty())
     return std::nullopt;
@@ -517,6 +518,8 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
   }
   if (std::optional<LosslessPanels> form = float8Of(panels))
     return form;
+  if (onlyBytes)
+    return std::nullopt;
   if (std::optional<LosslessPanels> form =
           halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
     return form;

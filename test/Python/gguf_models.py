@@ -151,7 +151,7 @@ def make(path, family, form="F32", forms=None, seed=0, divisors=None, **sizes):
         kinds = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
         kinds[type(value)](f"{family}.{key}", value)
     writer.add_string("tokenizer.ggml.model", "none")
-    writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(VOCABULARY)])
+    writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
     writer.add_eos_token_id(2)
     if divisors is not None:
         writer.add_tensor("rope_freqs.weight", np.asarray(divisors, np.float32))

@@ -89,11 +89,6 @@ struct LosslessPanels {
   std::vector<float> offsets;
 
   bool isScaled() const { return kind >= Kind::Int16; }
-  /// An upper bound of the stored size.
-  int64_t bytes() const {
-    return int64_t(values.size() + zeros.size() +
-                   sizeof(float) * (scales.size() + offsets.size()));
-  }
 };
 
 /// Returns the encoding of panels that takes the fewest bytes and reproduces
@@ -101,11 +96,13 @@ struct LosslessPanels {
 /// consecutively; a column consists of several runs, and no group smaller than
 /// a column and no byte of two positions crosses a run. `together`: number of
 /// interleaved positions for unsigned integers with groups that are multiples
-/// of 16; otherwise positions are not interleaved.
+/// of 16; otherwise positions are not interleaved. `onlyBytes`: 16-bit formats
+/// are not considered.
 std::optional<LosslessPanels> findLosslessEncoding(llvm::ArrayRef<float> panels,
                                                    int64_t count, int64_t depth,
                                                    int64_t columns, int64_t run,
-                                                   int64_t together = 1);
+                                                   int64_t together = 1,
+                                                   bool onlyBytes = false);
 
 } // namespace mpc
 

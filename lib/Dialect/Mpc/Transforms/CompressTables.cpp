@@ -60,8 +60,9 @@ private:
       return;
     int64_t rows = type.getDimSize(0), width = type.getDimSize(1);
     std::optional<LosslessPanels> form = findLosslessEncoding(
-        *numbers, rows, width, /*columns=*/1, /*run=*/width);
-    if (!form || form->bytes() >= byteCount(type))
+        *numbers, rows, width, /*columns=*/1, /*run=*/width, /*together=*/1,
+        /*onlyBytes=*/!type.getElementType().isF32());
+    if (!form)
       return;
     QuantizedPanels stored =
         QuantizedPanels::make(constant, *form, {rows, width});

@@ -182,14 +182,17 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
     Contract in: after mpc-pack-constants. Contract out: the same values.
     Numerics: unchanged; only lossless formats are used.
     Left alone if `most-rows` is given: GEMMs with more rows, which reuse a weight
-    too often for dequantization to pay off, constants of less than 64 KB, which
-    stay in cache, and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
+    too often for dequantization to pay off, unless they have at most
+    `most-byte-rows` and weights take 8 bits or less; constants of less than 64 KB,
+    which stay in cache; and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
     mode; scales per group of convolutions.
     Executed example: test/Dialect/Mpc/Transforms/compress-panels.mlir.
   }];
   let options = [
     Option<"mostRows", "most-rows", "int64_t", /*default=*/"0",
            "rows of the left-hand side up to which large constants are compressed; 0: no limit">,
+    Option<"mostByteRows", "most-byte-rows", "int64_t", /*default=*/"0",
+           "the same for constants that take 8 bits per element or less, if larger">,
     Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"1",
            "positions along K that the target's unit for unsigned by signed "
            "8-bit integers multiplies at once; 1: it has none, or 4">,
