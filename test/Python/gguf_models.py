@@ -120,9 +120,13 @@ def stored(tensor, form, rng):
     return raw, kind, dequantize(raw, kind)
 
 
-def make(path, family, form="F32", forms=None, seed=0, divisors=None, **sizes):
-    """Writes a random model with matrices of type `form`, or `forms[name]`; returns it in float64."""
-    config_class, defaults, names, metadata, changes = FAMILIES[family]
+def make(path, family, form="F32", forms=None, metadata=None, vectors=None, seed=0, **sizes):
+    """Writes a random model with matrices of type `form`, or `forms[name]`; returns it in float64.
+
+    metadata: further values of the architecture; vectors: further tensors by name; sizes: of the configuration.
+    """
+    config_class, defaults, names, defined, changes = FAMILIES[family]
+    metadata = {**defined, **(metadata or {})}
     config = config_class(**{**defaults, **sizes})
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
@@ -153,8 +157,8 @@ def make(path, family, form="F32", forms=None, seed=0, divisors=None, **sizes):
     writer.add_string("tokenizer.ggml.model", "none")
     writer.add_array("tokenizer.ggml.tokens", [f"t{i}" for i in range(config.vocab_size)])
     writer.add_eos_token_id(2)
-    if divisors is not None:
-        writer.add_tensor("rope_freqs.weight", np.asarray(divisors, np.float32))
+    for name, numbers in (vectors or {}).items():
+        writer.add_tensor(name, np.asarray(numbers, np.float32))
 
     rng = np.random.default_rng(seed)
     state = {}

@@ -51,6 +51,74 @@ def test_formats(form, tmp_path):
     check(model, path)
 
 
+# Sizes and metadata that the families' smallest models do not have.
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16, "rope_theta": 500.0}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+        "short_factor": [1.1, 1.2, 1.3, 1.4], "long_factor": [2.0, 3.0, 4.0, 5.0]}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+
+
+def llama3_divisors(rotary=16):
+    """What files of Llama 3.1 contain: the frequencies without scaling divided by those with it."""
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    config = models.transformers.LlamaConfig(**models.SIZES, rope_parameters=LLAMA3)
+    scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    return 500.0 ** (-np.arange(0, rotary, 2) / rotary) / scaled.numpy().astype(np.float64)
+
+
+VARIANTS = {
+    "llama-biases-tied": dict(family="llama", attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+    "llama-3.1": dict(family="llama", rope_parameters=LLAMA3, vectors={"rope_freqs.weight": llama3_divisors()}),
+    "llama-linear": dict(family="llama", rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0},
+                         metadata={"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}),
+    "qwen2-yarn": dict(family="qwen2", rope_parameters=YARN,
+                       metadata={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                                 "rope.scaling.original_context_length": 32}),
+    "phi3-long": dict(family="phi3", rope_parameters=LONG, max_position_embeddings=256,
+                      original_max_position_embeddings=128,
+                      metadata={"rope.dimension_count": 8, "rope.scaling.type": "longrope",
+                                "rope.scaling.original_context_length": 128,
+                                "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(2) / np.log(128)))},
+                      vectors={f"rope_factors_{name}.weight": LONG[f"{name}_factor"] for name in ("short", "long")}),
+    "gptneox-sequential": dict(family="gptneox", use_parallel_residual=False,
+                               metadata={"use_parallel_residual": False}),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants(name, tmp_path):
+    path = tmp_path / "model.gguf"
+    check(models.make(path, **VARIANTS[name]), path)
+
+
+def test_policies(tmp_path):
+    path = tmp_path / "model.gguf"
+    model = models.make(path, "llama", "Q4_0")
+    check(model, path, "--policy", "mixed_bfloat16")
+
+
+# A mixture as llama.cpp's Q4_K_M has it, and one for rows that are no multiples of 256.
+@pytest.mark.parametrize("forms, width", [({"ffn_down.weight": "Q6_K", "output.weight": "Q6_K"}, 256),
+                                          ({"ffn_down.weight": "Q5_0", "output.weight": "Q8_0"}, 64)])
+def test_mixtures(forms, width, tmp_path):
+    path = tmp_path / "model.gguf"
+    model = models.make(path, "llama", "Q4_K" if width == 256 else "Q4_0", forms, hidden_size=width,
+                        intermediate_size=width)
+    check(model, path)
+
+
+@pytest.mark.parametrize("form, bits", [("Q8_0", 8.5), ("Q4_0", 4.5), ("Q4_1", 5.0), ("Q4_K", 6.0), ("Q6_K", 10.0)])
+def test_compiled_size(form, bits, tmp_path):
+    """Weights are stored as the blocks' integers, with scales and minima in 16 bits, of the K formats in 32."""
+    path, compiled = tmp_path / "model.gguf", tmp_path / "model.mpcx"
+    models.make(path, "llama", form, hidden_size=256, intermediate_size=512, vocab_size=1024)
+    mpc("compile", path, "--dim", "batch_size=1", "--dim", "sequence_length=1", "-o", compiled)
+    # Embedding and head, and per layer query and output, key and value, the MLP.
+    weights = 2 * 1024 * 256 + 2 * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 512)
+    assert weights * bits / 8 < compiled.stat().st_size < weights * bits / 8 * 1.02 + 200_000
+
+
 def test_tokens(tmp_path):
     path = tmp_path / "model.gguf"
     model = models.make(path, "llama", "Q8_0")

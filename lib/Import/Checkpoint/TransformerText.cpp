@@ -166,14 +166,6 @@ Result<std::string> ModelWriter::write() {
                   "has a table of " + std::to_string(config.positions) +
                       " positions, but " + std::to_string(extents.tokens) +
                       " tokens are given");
-  if (int64_t length = extents.past + extents.tokens;
-      config.mostTokens > 0 && length > config.mostTokens)
-    return Status(StatusCode::InvalidArgument, where,
-                  "scales its rotary embeddings by the length of the text "
-                  "beyond " +
-                      std::to_string(config.mostTokens) +
-                      " tokens, which is not supported; " +
-                      std::to_string(length) + " are given");
   for (TransformerInput &input : transformerInputs(config, extents)) {
     Node argument = graph.argument(input.name, input.type);
     if (input.name.starts_with("past"))
@@ -190,6 +182,11 @@ Result<std::string> ModelWriter::write() {
   if (!config.ropes.empty()) {
     Node positions = isDecoder(config) ? inputs["position_ids"]
                                        : graph.iota({1, extents.tokens}, 1);
+    // A lookup checks at run time that no text is longer.
+    if (config.mostTokens > 0)
+      positions = graph.reshape(
+          graph.gather(graph.iota({config.mostTokens, 1}, 0), positions),
+          positions.shape());
     for (const Rope &rope : config.ropes)
       ropes.push_back(layers.rotaryTables(rope, positions));
   }
