@@ -72,7 +72,8 @@ TRANSPOSED = (lambda w: np.ascontiguousarray(w.T), lambda w: w.T)
 # Class and sizes of a configuration, names, metadata, and changes of tensors by the end of their name.
 FAMILIES = {
     "llama": (transformers.LlamaConfig, {**SIZES, "rope_theta": 500.0}, LLAMA, {"rope.freq_base": 500.0},
-              {"attn_q.weight": rows_of_pairs(4), "attn_k.weight": rows_of_pairs(2)}),
+              {"attn_q.weight": rows_of_pairs(4), "attn_q.bias": rows_of_pairs(4),
+               "attn_k.weight": rows_of_pairs(2), "attn_k.bias": rows_of_pairs(2)}),
     "qwen2": (transformers.Qwen2Config, {**SIZES, "tie_word_embeddings": True}, LLAMA, {}, {}),
     "qwen3": (transformers.Qwen3Config, {**SIZES, "head_dim": 32}, {**LLAMA, **QK_NORM},
               {"attention.key_length": 32, "attention.value_length": 32}, {}),
