@@ -117,6 +117,13 @@ def test_compiled_size(form, bits, tmp_path):
     # Embedding and head, and per layer query and output, key and value, the MLP.
     weights = 2 * 1024 * 256 + 2 * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 512)
     assert weights * bits / 8 < compiled.stat().st_size < weights * bits / 8 * 1.02 + 200_000
+    inputs = tmp_path / "in.npz"
+    np.savez(inputs, input_ids=[[7]], attention_mask=[[1]], position_ids=[[0]])
+    logits = []
+    for name, file in ("a.npz", path), ("b.npz", compiled):
+        mpc("run", file, "--input", inputs, "--output", tmp_path / name)
+        logits.append(np.load(tmp_path / name)["logits"])
+    assert (logits[0] == logits[1]).all()
 
 
 def test_tokens(tmp_path):

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes blocks.gguf: for each quantized format of ggml two blocks of random bytes and some with f16 scales that are
-subnormal, infinite, NaN, negative and zero, and under NAME.expected what the PyPI package gguf dequantizes them to.
-usage: make.py FILE"""
+"""Writes the GGUF files of this folder, with the PyPI packages gguf and transformers.
+
+blocks.gguf: for each quantized format of ggml two blocks of random bytes and some with f16 scales that are subnormal,
+infinite and NaN, and under NAME.expected what the package dequantizes them to.
+llama.gguf: a Llama of two layers with random weights in Q4_0.
+"""
+import pathlib
 import sys
 
 import gguf
@@ -16,7 +20,8 @@ SCALES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
 # The smallest and the largest subnormal, infinity, NaN.
 SPECIAL = [0x0001, 0x83FF, 0x7C00, 0x7E01]
 
-writer = gguf.GGUFWriter(sys.argv[1], "test")
+FOLDER = pathlib.Path(__file__).resolve().parent
+writer = gguf.GGUFWriter(str(FOLDER / "blocks.gguf"), "test")
 rng = np.random.default_rng(0)
 for name in FORMATS:
     kind = gguf.GGMLQuantizationType[name]
@@ -36,3 +41,8 @@ writer.write_header_to_file()
 writer.write_kv_data_to_file()
 writer.write_tensors_to_file()
 writer.close()
+
+sys.path.insert(0, str(FOLDER.parents[1] / "Python"))
+import gguf_models  # noqa: E402
+
+gguf_models.make(FOLDER / "llama.gguf", "llama", "Q4_0", hidden_size=32, intermediate_size=64, rope_theta=500.0)
