@@ -4,7 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FuzzFile.h"
+
 #include "Import/Checkpoint/GgufConfig.h"
+#include "Import/Checkpoint/GgufWeights.h"
+#include "Import/Checkpoint/TransformerText.h"
 
 #include <cstdlib>
 #include <vector>
@@ -22,6 +26,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Result<ModelConfig> config = readGgufConfig(*file, "fuzz.gguf");
   if (!config.ok() && config.status().text().empty())
     abort();
+  if (config.ok()) {
+    Result<std::unique_ptr<GgufWeights>> weights =
+        GgufWeights::open(fuzz::File(data, size).path());
+    if (!weights.ok())
+      abort();
+    (void)writeTransformer(*config, **weights, {2, 3, 5}, "fuzz.gguf");
+  }
   unsigned sum = 0;
   for (const auto &[key, value] : file->metadata) {
     sum += value.integer().value_or(0) + value.flag().value_or(false);

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
