@@ -456,8 +456,7 @@ static std::optional<LosslessPanels> int16Of(const Panels &panels) {
   return form;
 }
 
-/// Returns the bits of `number` as bf16, or nullopt if it is not exact.
-static std::optional<uint16_t> bexactHalf(float number) {
+std::optional<uint16_t> mpc::exactBFloat(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
   if (bits & 0xffff)
@@ -521,7 +520,7 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
   if (onlyBytes)
     return std::nullopt;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, exactBFloat))
     return form;
   if (std::optional<LosslessPanels> form =
           halvesOf(panels, LosslessPanels::Kind::Float16, exactHalf))

@@ -57,8 +57,9 @@ std::optional<OffsetGrid> findOffsetGrid(llvm::ArrayRef<float> values,
 /// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
 
-/// Returns the bits of `number` as f16; nullopt if it is not exact.
+/// Returns the bits of `number` as f16 or bf16; nullopt if it is not exact.
 std::optional<uint16_t> exactHalf(float number);
+std::optional<uint16_t> exactBFloat(float number);
 
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.

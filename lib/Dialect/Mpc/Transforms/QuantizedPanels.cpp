@@ -46,23 +46,12 @@ static ArrayRef<char> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Bits of all numbers as bf16, exact; empty if one is not.
-static std::vector<uint16_t> asBFloats(ArrayRef<float> numbers) {
+/// Returns the 16 bits of all numbers; empty if `bitsOf` fails for one.
+static std::vector<uint16_t>
+asHalves(ArrayRef<float> numbers, std::optional<uint16_t> (*bitsOf)(float)) {
   std::vector<uint16_t> halves;
   for (float number : numbers) {
-    auto bits = llvm::bit_cast<uint32_t>(number);
-    if (bits & 0xffff)
-      return {};
-    halves.push_back(bits >> 16);
-  }
-  return halves;
-}
-
-/// The same as f16.
-static std::vector<uint16_t> asHalves(ArrayRef<float> numbers) {
-  std::vector<uint16_t> halves;
-  for (float number : numbers) {
-    std::optional<uint16_t> bits = exactHalf(number);
+    std::optional<uint16_t> bits = bitsOf(number);
     if (!bits)
       return {};
     halves.push_back(*bits);
@@ -126,10 +115,12 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
   int64_t groups = depth / form.group;
   // The smallest float type in which all scales are exact.
   auto makeFloats = [&](ArrayRef<float> numbers, StringRef suffix) -> Value {
-    if (std::vector<uint16_t> halves = asBFloats(numbers); !halves.empty())
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactBFloat);
+        !halves.empty())
       return make(groups, columns, builder.getBF16Type(), bytesOf(halves),
                   suffix);
-    if (std::vector<uint16_t> halves = asHalves(numbers); !halves.empty())
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactHalf);
+        !halves.empty())
       return make(groups, columns, builder.getF16Type(), bytesOf(halves),
                   suffix);
     return make(groups, columns, builder.getF32Type(),
