@@ -483,6 +483,14 @@ halvesOf(const Panels &panels, LosslessPanels::Kind kind,
   return form;
 }
 
+/// Shares factors of scales that do not fit into 16 bits.
+static void shareWideScales(LosslessPanels &form, const Panels &panels) {
+  for (auto *bitsOf : {exactBFloat, exactHalf})
+    if (llvm::all_of(form.scales, bitsOf))
+      return;
+  shareScaleFactors(form, panels.count, panels.depth, panels.columns);
+}
+
 std::optional<LosslessPanels>
 mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
                           int64_t columns, int64_t run, int64_t together,
@@ -503,8 +511,12 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
         continue;
       std::vector<IntegerGrid> grids =
           gridsOf(panels, group, areNibbles ? 16 : 256);
-      if (!grids.empty())
-        return integersOf(panels, grids, group, areNibbles, together);
+      if (grids.empty())
+        continue;
+      LosslessPanels form =
+          integersOf(panels, grids, group, areNibbles, together);
+      shareWideScales(form, panels);
+      return form;
     }
     // Blocks of ggml, whose formats have up to five bits, and scales that are
     // f16 or f16 times six bits.
@@ -512,8 +524,10 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
       for (int bits : {11, 17, 24})
         if (isAllowed(group))
           if (std::optional<LosslessPanels> form =
-                  offsetIntegersOf(panels, group, areNibbles ? 16 : 32, bits))
+                  offsetIntegersOf(panels, group, areNibbles ? 16 : 32, bits)) {
+            shareWideScales(*form, panels);
             return form;
+          }
   }
   if (std::optional<LosslessPanels> form = float8Of(panels))
     return form;

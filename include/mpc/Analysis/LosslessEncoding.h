@@ -61,6 +61,16 @@ std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
 std::optional<uint16_t> exactHalf(float number);
 std::optional<uint16_t> exactBFloat(float number);
 
+/// Scales as 8-bit integers times factors that several groups share.
+struct SharedScales {
+  /// Scales of a column per factor.
+  int64_t group = 0;
+  /// In the layout of scales.
+  std::vector<uint8_t> values;
+  /// `[count][scales / group][columns]`
+  std::vector<float> factors;
+};
+
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
 struct LosslessPanels {
@@ -88,6 +98,8 @@ struct LosslessPanels {
   /// Offsets instead of zero points, in the layout of scales; empty if there
   /// are none. Numbers are `scale * integer + offset`, rounded once.
   std::vector<float> offsets;
+  /// The same scales, if they are stored so.
+  std::optional<SharedScales> shared;
 
   bool isScaled() const { return kind >= Kind::Int16; }
 };
@@ -104,6 +116,13 @@ std::optional<LosslessPanels> findLosslessEncoding(llvm::ArrayRef<float> panels,
                                                    int64_t columns, int64_t run,
                                                    int64_t together = 1,
                                                    bool onlyBytes = false);
+
+/// Stores the scales of `form` as integers times a factor per 256 positions, as
+/// GGUF's K formats do, if all numbers stay the same: may multiply integers of
+/// a group and divide their scale. Returns false, and changes nothing, if that
+/// is impossible.
+bool shareScaleFactors(LosslessPanels &form, int64_t count, int64_t depth,
+                       int64_t columns);
 
 } // namespace mpc
 

@@ -114,7 +114,8 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
     return stored;
   int64_t groups = depth / form.group;
   // The smallest float type in which all scales are exact.
-  auto makeFloats = [&](ArrayRef<float> numbers, StringRef suffix) -> Value {
+  auto makeFloats = [&](ArrayRef<float> numbers, int64_t groups,
+                        StringRef suffix) -> Value {
     if (std::vector<uint16_t> halves = asHalves(numbers, exactBFloat);
         !halves.empty())
       return make(groups, columns, builder.getBF16Type(), bytesOf(halves),
@@ -128,9 +129,16 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
                  numbers.size() * sizeof(float)},
                 suffix);
   };
-  stored.scale = makeFloats(form.scales, "scales");
+  if (form.shared) {
+    stored.scale = make(groups, columns, byteType(context),
+                        bytesOf(form.shared->values), "scales");
+    stored.scaleFactor = makeFloats(form.shared->factors,
+                                    groups / form.shared->group, "factors");
+  } else {
+    stored.scale = makeFloats(form.scales, groups, "scales");
+  }
   if (!form.offsets.empty())
-    stored.offset = makeFloats(form.offsets, "offsets");
+    stored.offset = makeFloats(form.offsets, groups, "offsets");
   if (!form.zeros.empty())
     stored.zero =
         make(groups, columns, byteType(context), bytesOf(form.zeros), "zeros");
@@ -139,6 +147,12 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
 
 Value QuantizedPanels::widen(OpBuilder &builder, Location loc,
                              Type element) const {
+  Value scale = this->scale;
+  if (scaleFactor)
+    scale = DequantizeOp::create(builder, loc, scale, scaleFactor, Value(),
+                                 Value(), /*nibbles=*/false, /*float8=*/false,
+                                 /*commonZero=*/0, /*depth=*/1,
+                                 builder.getF32Type());
   return DequantizeOp::create(builder, loc, values, scale, zero, offset,
                               areNibbles, areFloats, commonZero, depth,
                               element);
