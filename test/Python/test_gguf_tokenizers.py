@@ -19,11 +19,13 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
           r"|\s+(?!\S)|\s+")
 
 
-def write(path, **values):
+def write(path, tensors=None, **values):
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_context_length(96)
     for name, value in values.items():
         getattr(writer, f"add_{name}")(value)
+    for name, value in (tensors or {}).items():
+        writer.add_tensor(name, value)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -92,6 +94,53 @@ def test_sentence_piece_tokenizers(tmp_path):
         ids = found.tokenizer.encode(text).ids
         assert ids == [wanted.bos_id(), *wanted.encode(text)], text
         assert found.tokenizer.decode(ids) == wanted.decode(ids[1:])
+
+
+def test_text_is_that_of_transformers(tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    made = byte_level("llama-bpe")
+    vocabulary = sorted(made.get_vocab(), key=made.get_vocab().get)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=len(vocabulary), hidden_size=48, intermediate_size=96, num_hidden_layers=2, num_attention_heads=6,
+        num_key_value_heads=2, max_position_embeddings=96, initializer_range=0.3, bos_token_id=0, eos_token_id=1,
+        pad_token_id=0)).eval()
+    merges = [" ".join(merge) for merge in json.loads(made.to_str())["model"]["merges"]]
+    tensors = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+    for i in range(2):
+        for name, of in {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+                         "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
+                         "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}.items():
+            tensors[f"blk.{i}.{name}"] = f"model.layers.{i}.{of}"
+    weights = model.state_dict()
+
+    def stored(name, of):
+        weight = weights[f"{of}.weight"]
+        if name.endswith(("attn_q", "attn_k")):
+            # GGUF rotates adjacent pairs where transformers rotates halves.
+            weight = weight.reshape(-1, 2, 4, 48).transpose(1, 2).reshape(weight.shape)
+        return weight.numpy()
+
+    path = write(tmp_path / "model.gguf", {f"{name}.weight": stored(name, of) for name, of in tensors.items()},
+                 vocab_size=len(vocabulary), embedding_length=48, block_count=2, feed_forward_length=96, head_count=6,
+                 head_count_kv=2, layer_norm_rms_eps=model.config.rms_norm_eps, rope_freq_base=10000.0,
+                 rope_dimension_count=8, tokenizer_model="gpt2", tokenizer_pre="llama-bpe", token_list=vocabulary,
+                 token_types=[3, 3] + [1] * (len(vocabulary) - 2), token_merges=merges, bos_token_id=0, eos_token_id=1,
+                 add_bos_token=True, chat_template=TEMPLATE)
+    decoder = mpc.Decoder.from_pretrained(path, policy="float32", chunk=16)
+
+    def continued(ids):
+        given = torch.tensor([ids])
+        made = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=40, do_sample=False)
+        return made[0, len(ids):].tolist()
+
+    for text in ("the tower", "hi", "東京"):
+        ids = [0, *made.encode(text).ids]
+        wanted = continued(ids)
+        assert list(decoder.generate(ids, tokens=40)) == wanted
+        assert text + "".join(decoder.generate(text, tokens=40)) == made.decode(ids + wanted)
+        # The template writes the first token.
+        assert "".join(decoder.generate([{"role": "user", "content": text}], tokens=40)) == made.decode(wanted)
 
 
 @pytest.mark.parametrize("values, error", [

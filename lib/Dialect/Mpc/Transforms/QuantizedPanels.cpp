@@ -46,17 +46,16 @@ static ArrayRef<char> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Returns true if all `scales` are exact in bf16.
-static bool areBf16(ArrayRef<float> scales) {
-  return llvm::all_of(scales, [](float scale) {
-    return (llvm::bit_cast<uint32_t>(scale) & 0xffff) == 0;
-  });
-}
-
-static std::vector<uint16_t> upperHalves(ArrayRef<float> numbers) {
+/// Returns the 16 bits of all numbers; empty if `bitsOf` fails for one.
+static std::vector<uint16_t>
+asHalves(ArrayRef<float> numbers, std::optional<uint16_t> (*bitsOf)(float)) {
   std::vector<uint16_t> halves;
-  for (float number : numbers)
-    halves.push_back(llvm::bit_cast<uint32_t>(number) >> 16);
+  for (float number : numbers) {
+    std::optional<uint16_t> bits = bitsOf(number);
+    if (!bits)
+      return {};
+    halves.push_back(*bits);
+  }
   return halves;
 }
 
@@ -114,12 +113,32 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
   if (!form.isScaled())
     return stored;
   int64_t groups = depth / form.group;
-  std::vector<uint16_t> halves = upperHalves(form.scales);
-  stored.scale = areBf16(form.scales)
-                     ? make(groups, columns, builder.getBF16Type(),
-                            bytesOf(halves), "scales")
-                     : make(groups, columns, builder.getF32Type(),
-                            bytesOf(form.scales), "scales");
+  // The smallest float type in which all scales are exact.
+  auto makeFloats = [&](ArrayRef<float> numbers, int64_t groups,
+                        StringRef suffix) -> Value {
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactBFloat);
+        !halves.empty())
+      return make(groups, columns, builder.getBF16Type(), bytesOf(halves),
+                  suffix);
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactHalf);
+        !halves.empty())
+      return make(groups, columns, builder.getF16Type(), bytesOf(halves),
+                  suffix);
+    return make(groups, columns, builder.getF32Type(),
+                {reinterpret_cast<const char *>(numbers.data()),
+                 numbers.size() * sizeof(float)},
+                suffix);
+  };
+  if (form.shared) {
+    stored.scale = make(groups, columns, byteType(context),
+                        bytesOf(form.shared->values), "scales");
+    stored.scaleFactor = makeFloats(form.shared->factors,
+                                    groups / form.shared->group, "factors");
+  } else {
+    stored.scale = makeFloats(form.scales, groups, "scales");
+  }
+  if (!form.offsets.empty())
+    stored.offset = makeFloats(form.offsets, groups, "offsets");
   if (!form.zeros.empty())
     stored.zero =
         make(groups, columns, byteType(context), bytesOf(form.zeros), "zeros");
@@ -128,6 +147,13 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
 
 Value QuantizedPanels::widen(OpBuilder &builder, Location loc,
                              Type element) const {
-  return DequantizeOp::create(builder, loc, values, scale, zero, areNibbles,
-                              areFloats, commonZero, depth, element);
+  Value scale = this->scale;
+  if (scaleFactor)
+    scale = DequantizeOp::create(builder, loc, scale, scaleFactor, Value(),
+                                 Value(), /*nibbles=*/false, /*float8=*/false,
+                                 /*commonZero=*/0, /*depth=*/1,
+                                 builder.getF32Type());
+  return DequantizeOp::create(builder, loc, values, scale, zero, offset,
+                              areNibbles, areFloats, commonZero, depth,
+                              element);
 }
