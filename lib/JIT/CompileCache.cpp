@@ -7,13 +7,16 @@
 #include "CompileCache.h"
 
 #include "Compiler.h"
+#include "WeightStore.h"
 
 #include "Runtime/CUDA/Nvrtc.h"
+#include "Runtime/Container/Container.h"
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
 #include "Runtime/LibraryFunctions.h"
 
 #include "mpc/Import/ExternalFiles.h"
+#include "mpc/Support/FileIdentity.h"
 #include "mpc/Support/Holes.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
@@ -49,38 +52,12 @@ static std::string identityOf(const void *address) {
              status.getLastModificationTime().time_since_epoch().count());
 }
 
-/// Identifies this build of mpc, compiler and runtime, among builds of one
-/// version.
-static std::string buildIdentity() {
+std::string mpc::buildIdentity() {
   std::string compiler =
       identityOf(reinterpret_cast<const void *>(&buildIdentity));
   std::string runtime =
       identityOf(reinterpret_cast<const void *>(&mpc::detail::cacheFolder));
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
-}
-
-/// Size in bytes above which files are identified by metadata, not contents.
-static constexpr int64_t kLargeFile = int64_t(64) << 20;
-
-/// Returns device, inode, size and times of a large file in place of its
-/// contents; empty for a smaller file, and for a file modified within the last
-/// seconds, which may change again within the clock's resolution.
-static std::string identityOf(const struct stat &status) {
-  constexpr int64_t kSettled = 2;
-  if (status.st_size <= kLargeFile)
-    return {};
-  struct timespec now;
-  if (::clock_gettime(CLOCK_REALTIME, &now) != 0 ||
-      now.tv_sec - std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) <=
-          kSettled)
-    return {};
-  std::string text = "file";
-  for (int64_t number :
-       {int64_t(status.st_dev), int64_t(status.st_ino), int64_t(status.st_size),
-        int64_t(status.st_mtim.tv_sec), int64_t(status.st_mtim.tv_nsec),
-        int64_t(status.st_ctim.tv_sec), int64_t(status.st_ctim.tv_nsec)})
-    text += " " + std::to_string(number);
-  return text;
 }
 
 /// Number of bytes and BLAKE3 digest; BLAKE3 takes a fifth of SHA-256's time
@@ -123,7 +100,7 @@ public:
 
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// Adds a file: its bytes, or its identity if it is large (identityOf above).
+  /// Adds a file: its bytes, or its identity if it is large.
   /// If the bytes of a large file are read, adds only its `ranges` if given:
   /// holes make a sparse file arbitrarily long. Returns false if it cannot be
   /// read, has more than `most` bytes, is not a regular file (it might be
@@ -138,7 +115,7 @@ public:
     struct stat status;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    if (std::string identity = identityOf(status);
+    if (std::string identity = fileIdentity(status);
         !verifies && !identity.empty()) {
       add(identity);
       return true;
@@ -411,6 +388,18 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
   return message;
 }
 
+/// Returns the bytes of weights that an entry refers to.
+static std::shared_ptr<const void> readWeights(const std::string &key,
+                                               size_t bytes) {
+  return WeightStore(WeightStore::diskFolder()).find(key, bytes);
+}
+
+std::shared_ptr<ConstantStore> CompileCache::weights() const {
+  if (key.empty())
+    return nullptr;
+  return std::make_shared<WeightStore>(WeightStore::diskFolder());
+}
+
 void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
   fixed.assign(names.begin(), names.end());
   if (!key.empty())
@@ -431,15 +420,24 @@ std::optional<CachedCompile> CompileCache::find(bool spoken) const {
     return std::nullopt;
   }
   const json::Array *list = parsed->getAsArray();
-  Result<ExecutableFile> file =
-      ExecutableFile::fromMemory(entry->owner, entry->body, model.name());
+  Result<ExecutableFile> file = ExecutableFile::fromMemory(
+      entry->owner, entry->body, model.name(), readWeights);
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
     if (auto message = fromJson(value); message && options.onDiagnostic &&
                                         !(spoken && message->stage == "import"))
       options.onDiagnostic(*message);
-  return CachedCompile{std::move(*file), entry->body};
+  return CachedCompile{std::move(*file), entry->body, entry->owner};
+}
+
+Result<std::vector<std::byte>>
+CompileCache::complete(const CachedCompile &kept) {
+  Result<container::Contents> contents =
+      container::decode(kept.owner, kept.bytes, kept.file.model(), readWeights);
+  if (!contents.ok())
+    return contents.status();
+  return container::encode(std::move(*contents));
 }
 
 void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
