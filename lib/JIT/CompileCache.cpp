@@ -7,7 +7,7 @@
 #include "CompileCache.h"
 
 #include "Compiler.h"
-#include "WeightStore.h"
+#include "DiskConstantStore.h"
 
 #include "Runtime/CUDA/Nvrtc.h"
 #include "Runtime/Container/Container.h"
@@ -16,7 +16,7 @@
 #include "Runtime/LibraryFunctions.h"
 
 #include "mpc/Import/ExternalFiles.h"
-#include "mpc/Support/FileIdentity.h"
+#include "mpc/Support/Files.h"
 #include "mpc/Support/Holes.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
@@ -36,7 +36,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 
 using namespace mpc;
 namespace json = llvm::json;
@@ -59,6 +58,9 @@ std::string mpc::buildIdentity() {
       identityOf(reinterpret_cast<const void *>(&mpc::detail::cacheFolder));
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
+
+/// Size in bytes above which files are identified by metadata, not contents.
+static constexpr int64_t kLargeFile = int64_t(64) << 20;
 
 /// Number of bytes and BLAKE3 digest; BLAKE3 takes a fifth of SHA-256's time
 /// for model weights.
@@ -100,7 +102,7 @@ public:
 
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// Adds a file: its bytes, or its identity if it is large.
+  /// Adds a file: its bytes, or its identity if it is large and settled.
   /// If the bytes of a large file are read, adds only its `ranges` if given:
   /// holes make a sparse file arbitrarily long. Returns false if it cannot be
   /// read, has more than `most` bytes, is not a regular file (it might be
@@ -115,8 +117,10 @@ public:
     struct stat status;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    if (std::string identity = fileIdentity(status);
-        !verifies && !identity.empty()) {
+    std::string identity = status.st_size > kLargeFile && !verifies
+                               ? fileIdentity(descriptor)
+                               : "";
+    if (!identity.empty()) {
       add(identity);
       return true;
     }
@@ -175,7 +179,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model,
     return false;
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
-  bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
+  bool isOnnx = model.extension() == ".onnx";
   // The importer refuses files above protobuf's limit and binary files.
   if (isOnnx
           ? !llvm::isInt<32>(bytes.size())
@@ -391,13 +395,13 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
 /// Returns the bytes of weights that an entry refers to.
 static std::shared_ptr<const void> readWeights(const std::string &key,
                                                size_t bytes) {
-  return WeightStore(WeightStore::diskFolder()).find(key, bytes);
+  return DiskConstantStore(DiskConstantStore::diskFolder()).find(key, bytes);
 }
 
 std::shared_ptr<ConstantStore> CompileCache::weights() const {
   if (key.empty())
     return nullptr;
-  return std::make_shared<WeightStore>(WeightStore::diskFolder());
+  return std::make_shared<DiskConstantStore>(DiskConstantStore::diskFolder());
 }
 
 void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {

@@ -6,10 +6,10 @@
 
 #include "Compiler.h"
 
+#include "DiskConstantStore.h"
 #include "KnownValues.h"
 #include "OrcJit.h"
 #include "PastPositions.h"
-#include "WeightStore.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -27,6 +27,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -131,7 +132,7 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
   // Printing a whole function after each message is noise.
   ctx->printOpOnDiagnostic(false);
   ctx->loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
-  setStore(std::make_shared<WeightStore>());
+  setStore(std::make_shared<DiskConstantStore>());
   ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
     hear(message);
     return success();
@@ -527,45 +528,81 @@ static Status checkShapes(func::FuncOp function, const CompileOptions &options,
   return {};
 }
 
-/// Returns the shapes of the inputs of a model that depends on them.
-static Result<InputShapes> completeShapes(const ModelSource &model,
-                                          const CompileOptions &options) {
-  auto wrong = [&](const std::string &text) {
-    return Status(StatusCode::InvalidArgument, model.name(), text);
-  };
+/// Returns the extent of a symbol, which may be a sum ("past + tokens").
+static std::optional<int64_t>
+extentOf(StringRef symbol, const std::map<std::string, int64_t> &dims) {
+  if (auto bound = dims.find(symbol.str()); bound != dims.end())
+    return bound->second;
+  auto [first, rest] = symbol.split(" + ");
+  if (rest.empty())
+    return std::nullopt;
+  std::optional<int64_t> lhs = extentOf(first, dims),
+                         rhs = extentOf(rest, dims);
+  int64_t sum = 0;
+  if (!lhs || !rhs || llvm::AddOverflow(*lhs, *rhs, sum))
+    return std::nullopt;
+  return sum;
+}
+
+/// Returns the extents of the symbols of a model that depends on the shapes of
+/// its inputs.
+static Result<std::map<std::string, int64_t>>
+boundDims(const ModelSource &model, const CompileOptions &options) {
   const std::vector<ModelInput> &inputs = *model.shapedInputs();
   for (const auto &[symbol, extent] : options.dims)
     if (llvm::none_of(inputs, [&, &symbol = symbol](const ModelInput &input) {
           return llvm::is_contained(input.symbols, symbol);
         }))
-      return wrong("no input has a symbolic dimension named '" + symbol + "'");
+      return Status(StatusCode::InvalidArgument, model.name(),
+                    "no input has a symbolic dimension named '" + symbol + "'");
   std::map<std::string, int64_t> dims = options.dims;
-  if (options.batch)
-    for (const ModelInput &input : inputs)
-      if (!input.shape.empty() && input.shape.front() < 0)
-        dims.try_emplace(input.symbols.front(), *options.batch);
-  InputShapes shapes;
   for (const ModelInput &input : inputs) {
+    if (options.batch && !input.shape.empty() && input.shape.front() < 0)
+      dims.try_emplace(input.symbols.front(), *options.batch);
     auto given = options.inputShapes.find(input.name);
-    if (given != options.inputShapes.end() &&
-        given->second.size() != input.shape.size())
-      return wrong("input '" + input.name + "' has " +
-                   std::to_string(input.shape.size()) + " dimensions, but " +
-                   std::to_string(given->second.size()) + " are given");
+    if (given == options.inputShapes.end())
+      continue;
+    if (given->second.size() != input.shape.size())
+      return Status(StatusCode::InvalidArgument, model.name(),
+                    "input '" + input.name + "' has " +
+                        std::to_string(input.shape.size()) +
+                        " dimensions, but " +
+                        std::to_string(given->second.size()) + " are given");
+    for (auto [symbol, extent] : llvm::zip(input.symbols, given->second))
+      if (!symbol.empty())
+        dims.try_emplace(symbol, extent);
+  }
+  dims.insert(model.defaultDims().begin(), model.defaultDims().end());
+  return dims;
+}
+
+/// Returns the shapes of the inputs of a model that depends on them.
+static Result<InputShapes> completeShapes(const ModelSource &model,
+                                          const CompileOptions &options) {
+  Result<std::map<std::string, int64_t>> dims = boundDims(model, options);
+  if (!dims.ok())
+    return dims.status();
+  InputShapes shapes;
+  for (const ModelInput &input : *model.shapedInputs()) {
+    auto given = options.inputShapes.find(input.name);
     std::vector<int64_t> &shape = shapes[input.name] = input.shape;
     for (size_t i = 0; i < shape.size(); ++i) {
       const std::string &symbol = input.symbols[i];
-      auto bound = symbol.empty() ? dims.end() : dims.find(symbol);
-      if (bound != dims.end()) {
+      auto bound =
+          symbol.empty() ? options.dims.end() : options.dims.find(symbol);
+      std::optional<int64_t> extent = extentOf(symbol, *dims);
+      if (bound != options.dims.end())
         shape[i] = bound->second;
-      } else if (given != options.inputShapes.end()) {
+      else if (given != options.inputShapes.end())
         shape[i] = given->second[i];
-      } else if (shape[i] < 0) {
-        return wrong("input '" + input.name +
-                     "' has the unbound symbolic dimension '" + symbol +
-                     "'; give its extent, as in " +
-                     howToSetDim(options.caller, symbol));
-      }
+      else if (extent)
+        shape[i] = *extent;
+      else if (shape[i] < 0)
+        return Status(StatusCode::InvalidArgument, model.name(),
+                      "input '" + input.name +
+                          "' has the unbound symbolic dimension '" + symbol +
+                          "'; give its extent, as in " +
+                          howToSetDim(options.caller, symbol));
     }
   }
   return shapes;
@@ -585,7 +622,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
   const std::string &name = model.name();
-  StringRef extension = llvm::sys::path::extension(name);
+  std::string extension = model.extension();
   if (extension != ".onnx" && extension != ".mlir")
     return Status(
         StatusCode::InvalidArgument, name,

@@ -6,8 +6,11 @@
 
 #include "mpc/JIT/ModelSource.h"
 
+#include "mpc/Import/Checkpoint.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 #include <map>
 #include <mutex>
@@ -23,11 +26,51 @@ struct ModelSource::State {
   ExternalDataReader reader;
   /// Of a model that depends on the shapes of its inputs.
   std::vector<ModelInput> inputs;
+  std::map<std::string, int64_t> defaultDims;
   ShapedTextReader text;
+  /// True if `name` is a checkpoint; open() sets the rest.
+  bool isCheckpoint = false;
+  std::once_flag once;
+  Status opened;
+  std::vector<int64_t> endIds;
   /// Cache of the callback's results; the mutex also serializes the callback.
   std::mutex mutex;
   std::map<std::string, Result<SourceBytes>> external;
+
+  /// Opens a checkpoint at the first call; returns the failure, if any.
+  const Status &open();
 };
+
+const Status &ModelSource::State::open() {
+  if (!isCheckpoint)
+    return opened;
+  std::call_once(once, [&] {
+    Result<std::shared_ptr<const Checkpoint>> result = Checkpoint::open(name);
+    if (!result.ok()) {
+      opened = result.status();
+      return;
+    }
+    std::shared_ptr<const Checkpoint> checkpoint = *result;
+    for (const Checkpoint::Input &input : checkpoint->inputs())
+      inputs.push_back({input.name, input.type.element, input.type.shape,
+                        input.symbols, input.isOptional});
+    defaultDims = {{kPastDim, 0}};
+    endIds = checkpoint->endIds();
+    text = [checkpoint](const InputShapes &shapes) -> Result<SourceBytes> {
+      Result<std::string> written = checkpoint->text(shapes);
+      if (!written.ok())
+        return written.status();
+      return SourceBytes::copyOf(std::as_bytes(std::span(*written)));
+    };
+    reader = [checkpoint](const std::string &data) -> Result<SourceBytes> {
+      Result<Checkpoint::Bytes> bytes = checkpoint->external(data);
+      if (!bytes.ok())
+        return bytes.status();
+      return SourceBytes{{bytes->data.get(), bytes->size}, bytes->data};
+    };
+  });
+  return opened;
+}
 
 SourceBytes SourceBytes::copyOf(std::span<const std::byte> bytes) {
   auto owned =
@@ -38,6 +81,7 @@ SourceBytes SourceBytes::copyOf(std::span<const std::byte> bytes) {
 
 ModelSource::ModelSource(std::string path) : state(std::make_shared<State>()) {
   state->name = std::move(path);
+  state->isCheckpoint = Checkpoint::isCheckpoint(state->name);
 }
 
 ModelSource ModelSource::fromBytes(std::string name, SourceBytes bytes,
@@ -63,19 +107,43 @@ ModelSource ModelSource::fromShapes(std::string name,
 
 const std::string &ModelSource::name() const { return state->name; }
 
-bool ModelSource::isFile() const { return !state->model && !state->text; }
+bool ModelSource::isFile() const {
+  return state->isCheckpoint || (!state->model && !state->text);
+}
 
-bool ModelSource::readsExternal() const { return bool(state->reader); }
+std::string ModelSource::extension() const {
+  if (state->isCheckpoint || state->text)
+    return ".mlir";
+  return llvm::sys::path::extension(state->name).str();
+}
+
+bool ModelSource::readsExternal() const {
+  return state->open().ok() && bool(state->reader);
+}
 
 const std::vector<ModelInput> *ModelSource::shapedInputs() const {
-  return state->text ? &state->inputs : nullptr;
+  return state->open().ok() && state->text ? &state->inputs : nullptr;
+}
+
+const std::map<std::string, int64_t> &ModelSource::defaultDims() const {
+  (void)state->open();
+  return state->defaultDims;
+}
+
+std::vector<int64_t> ModelSource::endIds() const {
+  (void)state->open();
+  return state->endIds;
 }
 
 Result<SourceBytes> ModelSource::read(const InputShapes &shapes) const {
+  if (const Status &opened = state->open(); !opened.ok())
+    return opened;
   return state->text(shapes);
 }
 
 Result<SourceBytes> ModelSource::read() const {
+  if (const Status &opened = state->open(); !opened.ok())
+    return opened;
   if (state->model)
     return *state->model;
   if (state->text)

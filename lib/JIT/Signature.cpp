@@ -48,7 +48,7 @@ static Result<std::vector<ModelInput>> readOnnx(Compiler &compiler,
 }
 
 Result<bool> mpc::countsPositions(const ModelSource &model) {
-  if (!StringRef(model.name()).ends_with(".onnx"))
+  if (model.extension() != ".onnx")
     return false;
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
   if (!compiler.ok())
@@ -69,10 +69,14 @@ Result<bool> mpc::countsPositions(const ModelSource &model) {
 Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
   if (const std::vector<ModelInput> *inputs = model.shapedInputs())
     return *inputs;
+  // Reports why a folder cannot be opened.
+  if (model.extension() != ".onnx")
+    if (Result<SourceBytes> bytes = model.read(); !bytes.ok())
+      return bytes.status();
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create({});
   if (!compiler.ok())
     return compiler.status();
-  if (StringRef(model.name()).ends_with(".onnx"))
+  if (model.extension() == ".onnx")
     return readOnnx(**compiler, model);
   // Text models have static shapes, so importing needs no options.
   Result<Compiler::Module> module = (*compiler)->import(model);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler.h"
-#include "WeightStore.h"
+#include "DiskConstantStore.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -46,12 +46,12 @@ public:
             int64_t(bytes->bytes().size()) != value.initialType().byteCount())
           return argument.emitError("the initial value of argument '")
                  << value.name << "' has no data";
-        value.initial =
-            WeightStore().get(constantKey(initial), bytes->bytes().size(),
-                              [&](MutableArrayRef<char> target) {
-                                llvm::copy(bytes->bytes(), target.begin());
-                                return success();
-                              });
+        value.initial = DiskConstantStore().get(
+            constantKey(initial), bytes->bytes().size(),
+            [&](MutableArrayRef<char> target) {
+              llvm::copy(bytes->bytes(), target.begin());
+              return success();
+            });
         if (!value.initial)
           return argument.emitError("no memory for the initial value of '")
                  << value.name << "'";

@@ -6,10 +6,15 @@
 
 #include "mpc/Support/Files.h"
 
+#include "mpc/Support/FolderFiles.h"
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,6 +42,35 @@ Result<InputFile> InputFile::open(const std::string &path) {
   struct stat facts;
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))
     return Status(StatusCode::InvalidArgument, path, "is not a regular file");
+  file.bytes = uint64_t(facts.st_size);
+  return file;
+}
+
+/// Returns NAME if the file is a link to `../../blobs/NAME`.
+static std::optional<std::string> blobOf(const std::string &path) {
+  constexpr std::string_view kBlobs = "../../blobs/";
+  std::error_code error;
+  std::string target = std::filesystem::read_symlink(path, error).string();
+  if (error || !target.starts_with(kBlobs))
+    return std::nullopt;
+  target.erase(0, kBlobs.size());
+  if (target.find('/') != std::string::npos)
+    return std::nullopt;
+  return target;
+}
+
+Result<InputFile> InputFile::openInside(const std::string &folder,
+                                        const std::string &name) {
+  std::string path = folder + "/" + name;
+  Result<int> descriptor = mpc::openInside(folder, name);
+  if (!descriptor.ok() && checkNameInside(name).ok())
+    if (std::optional<std::string> blob = blobOf(path))
+      descriptor = mpc::openInside(folder + "/../../blobs", *blob);
+  if (!descriptor.ok())
+    return Status(descriptor.status().code(), path, descriptor.status().text());
+  InputFile file(path, *descriptor, 0);
+  struct stat facts = {};
+  ::fstat(*descriptor, &facts);
   file.bytes = uint64_t(facts.st_size);
   return file;
 }
@@ -79,6 +113,26 @@ Result<std::shared_ptr<const std::byte>> InputFile::map() const {
       [start, size = size_t(bytes)](const std::byte *) {
         ::munmap(start, size);
       });
+}
+
+std::string InputFile::identity() const { return fileIdentity(descriptor); }
+
+std::string mpc::fileIdentity(int descriptor) {
+  constexpr int64_t kSettled = 2;
+  struct stat facts;
+  struct timespec now;
+  if (::fstat(descriptor, &facts) != 0 ||
+      ::clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+      now.tv_sec - std::max(facts.st_mtim.tv_sec, facts.st_ctim.tv_sec) <=
+          kSettled)
+    return {};
+  std::string text = "file";
+  for (int64_t number :
+       {int64_t(facts.st_dev), int64_t(facts.st_ino), int64_t(facts.st_size),
+        int64_t(facts.st_mtim.tv_sec), int64_t(facts.st_mtim.tv_nsec),
+        int64_t(facts.st_ctim.tv_sec), int64_t(facts.st_ctim.tv_nsec)})
+    text += " " + std::to_string(number);
+  return text;
 }
 
 Result<std::string> mpc::readWholeFile(const std::string &path,

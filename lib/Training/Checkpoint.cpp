@@ -10,6 +10,7 @@
 #include "TensorFile.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Safetensors.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -128,7 +129,7 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
 static Result<Checkpoint> readCheckpoint(const std::string &path,
                                          uint64_t mostBytes) {
   Result<std::string> bytes =
-      readWholeFile(path, mostBytes + training::kMostHeader);
+      readWholeFile(path, mostBytes + kMostSafetensorsHeader);
   if (!bytes.ok())
     return bytes.status();
   Result<training::TensorFile> file =

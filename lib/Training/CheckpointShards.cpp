@@ -14,6 +14,7 @@
 #include "../Runtime/Sha256.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Safetensors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -165,7 +166,8 @@ Status ShardReader::readPart(int64_t rank) {
   auto damaged = [&](const std::string &text) {
     return Status(StatusCode::InvalidArgument, file, text);
   };
-  Result<std::string> bytes = readWholeFile(file, mostBytes + kMostHeader);
+  Result<std::string> bytes =
+      readWholeFile(file, mostBytes + kMostSafetensorsHeader);
   if (!bytes.ok())
     return bytes.status();
   if (digestOf(*bytes) != digests[size_t(rank)].get_ref<const std::string &>())

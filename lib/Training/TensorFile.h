@@ -2,10 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Hugging Face's safetensors format: the header's length in eight bytes, a JSON
-// header (name, dtype, shape, offsets; strings under __metadata__), then the
-// tensors' bytes. The metadata's `sha256` is of the file with the digest's own
-// 64 digits as zeros.
+// The `sha256` in the metadata is of the file with the digest's own 64 digits
+// as zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +17,6 @@
 #include <vector>
 
 namespace mpc::training {
-
-/// Maximum header size in bytes. The format's library allows six times as much,
-/// whose parsed JSON would take gigabytes.
-inline constexpr uint64_t kMostHeader = uint64_t(16) << 20;
 
 struct TensorFile {
   std::vector<NamedTensor> tensors;

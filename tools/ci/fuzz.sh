@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 shift || true
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(onnx text arrays idx tensors executable policy)
+[ ${#names[@]} -gt 0 ] || names=(onnx text arrays idx tensors executable policy config gguf)
 tools/install-deps.sh
 tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
 
@@ -23,11 +23,13 @@ seeds() {
   idx) find build-fuzz/compiled -name '*-ubyte*' ;;
   tensors) find build-fuzz/compiled -name '*.safetensors' ;;
   executable) find build-fuzz/compiled -name '*.mpcx' ;;
+  gguf) find test/Inputs -name '*.gguf' ;;
+  config) find build-fuzz/configs -name '*.json' ;;
   policy) find lib/Policy/data test/Dialect test/Inputs -name '*.json' ;;
   esac
 }
 
-mkdir -p build-fuzz/texts build-fuzz/compiled
+mkdir -p build-fuzz/texts build-fuzz/compiled build-fuzz/configs
 # Each section of a test file is a separate model.
 python3 - <<'PYTHON'
 import pathlib
@@ -47,6 +49,25 @@ if [ -x build/bin/mpc ]; then
     done
   done
 fi
+python3 - <<'PYTHON'
+# Configurations of Hugging Face models, one for each architecture in the table.
+import json
+import pathlib
+import re
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 97,
+         "n_embd": 32, "n_layer": 2, "n_head": 4, "eos_token_id": [1, 2]}
+MORE = {"Llama": {"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4}},
+        "Qwen2": {"rope_parameters": {"rope_type": "yarn", "factor": 4, "rope_theta": 1e6}},
+        "Phi3": {"rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 2], "long_factor": [2] * 4}},
+        "Gemma3": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16}}
+table = pathlib.Path("lib/Import/Checkpoint/Families.cpp").read_text()
+for name in re.findall(r'\{"(\w+)"', table):
+    if any(part in name for part in ("For", "Head", "Model")):
+        family = next((key for key in MORE if name.startswith(key)), None)
+        text = json.dumps({"architectures": [name], **SIZES, **MORE.get(family, {})})
+        pathlib.Path(f"build-fuzz/configs/{name}.json").write_text(text)
+PYTHON
 python3 - <<'PYTHON'
 # Small NumPy arrays of several types, stored and deflated;
 # idx files, plain and gzipped; safetensors files with and without metadata.

@@ -14,6 +14,7 @@
 #include "mpc/JIT/Decoder.h"
 #include "mpc/Support/Files.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 
@@ -66,7 +67,8 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
                   "at most the rows of the cache")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 20));
   command.add_option("--end-id", arguments.end,
-                     "token id that ends a sequence");
+                     "token id that ends a sequence (default: those that a "
+                     "Hugging Face folder names)");
   hideFlags(command, {"--shape", "--dim", "--batch", "--step-loss-scale"});
 }
 
@@ -106,6 +108,7 @@ static Result<std::vector<int64_t>> readPrompt(const std::string &argument) {
 
 /// Opens the decoder of the flags, with a cache for `needed` tokens.
 static Result<Decoder> openDecoder(const GenerateArguments &arguments,
+                                   const ModelSource &model,
                                    const Device &device, int64_t needed,
                                    Reporter &reporter) {
   Result<CompileOptions> compile =
@@ -130,7 +133,7 @@ static Result<Decoder> openDecoder(const GenerateArguments &arguments,
           : (std::max(needed, options.chunk) + kStep - 1) / kStep * kStep;
   // A sliding-window model needs no more rows than its window.
   options.endless = needed > options.capacity;
-  return Decoder::open(*engine, arguments.common.model, options);
+  return Decoder::open(*engine, model, options);
 }
 
 /// Returns the time of `call` in ms.
@@ -158,9 +161,11 @@ struct Text {
 /// slots.
 class Writer {
 public:
+  /// A text ends with one of `ends`.
   Writer(const Decoder &decoder, const GenerateArguments &arguments,
-         std::vector<Text> texts)
-      : decoder(decoder), arguments(arguments), texts(std::move(texts)) {}
+         std::vector<int64_t> ends, std::vector<Text> texts)
+      : decoder(decoder), arguments(arguments), ends(std::move(ends)),
+        texts(std::move(texts)) {}
 
   Status write();
 
@@ -178,6 +183,7 @@ private:
 
   const Decoder &decoder;
   const GenerateArguments &arguments;
+  std::vector<int64_t> ends;
   std::vector<Text> texts;
   std::vector<Text *> running;
 };
@@ -189,7 +195,7 @@ Status Writer::append(Text &text, std::span<const float> logits) {
   if (!token.ok())
     return token.status();
   text.written.push_back(*token);
-  if (*token == arguments.end ||
+  if (std::ranges::find(ends, *token) != ends.end() ||
       int64_t(text.written.size()) == arguments.tokens) {
     // Frees its KV cache for the next text.
     text.sequence.reset();
@@ -291,11 +297,12 @@ static Status checkEnd(const GenerateArguments &arguments,
 /// Fails if the longest text exceeds the model's position tables; a text with
 /// an end token is checked while generating.
 static Status checkPositions(const GenerateArguments &arguments,
-                             const Decoder &decoder, size_t longest) {
+                             const Decoder &decoder, bool hasEnd,
+                             size_t longest) {
   std::optional<int64_t> rows = decoder.positions();
   // The last token is sampled, but not fed.
   int64_t needed = int64_t(longest) + arguments.tokens - 1;
-  if (!rows || arguments.end || needed <= *rows)
+  if (!rows || hasEnd || needed <= *rows)
     return {};
   return Status(StatusCode::InvalidArgument, arguments.common.model,
                 "a prompt of " + std::to_string(longest) + " tokens and " +
@@ -320,9 +327,11 @@ int tool::generateCommand(const GenerateArguments &arguments) {
     promptTokens += text.prompt.size();
   }
   int64_t needed = int64_t(longest) + arguments.tokens;
+  ModelSource model(arguments.common.model);
   std::optional<Result<Decoder>> decoder;
-  double compileMs = timed(
-      [&] { decoder = openDecoder(arguments, *device, needed, reporter); });
+  double compileMs = timed([&] {
+    decoder = openDecoder(arguments, model, *device, needed, reporter);
+  });
   if (!decoder->ok() && arguments.cache > 0 && needed > arguments.cache)
     return reporter.fail(
         {Status(StatusCode::InvalidArgument, arguments.common.model,
@@ -335,10 +344,13 @@ int tool::generateCommand(const GenerateArguments &arguments) {
     return reporter.fail(decoder->status());
   if (Status status = checkEnd(arguments, **decoder); !status.ok())
     return reporter.fail(status);
-  if (Status status = checkPositions(arguments, **decoder, longest);
+  std::vector<int64_t> ends =
+      arguments.end ? std::vector<int64_t>{*arguments.end} : model.endIds();
+  if (Status status =
+          checkPositions(arguments, **decoder, !ends.empty(), longest);
       !status.ok())
     return reporter.fail(status);
-  Writer writer(**decoder, arguments, std::move(*texts));
+  Writer writer(**decoder, arguments, std::move(ends), std::move(*texts));
   if (Status status = writer.write(); !status.ok())
     return reporter.fail(status);
 

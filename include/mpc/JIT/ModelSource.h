@@ -49,6 +49,9 @@ struct ModelInput {
   /// Name of each symbolic dimension (CompileOptions::dims); empty if it is
   /// fixed or unnamed.
   std::vector<std::string> symbols;
+  /// True if a call may leave it out, as the KV caches of a decoder that starts
+  /// a text; the program for such a call lacks it.
+  bool isOptional = false;
 };
 
 /// Shapes of inputs by name.
@@ -60,12 +63,14 @@ using InputShapes = std::map<std::string, std::vector<int64_t>>;
 using ShapedTextReader =
     std::function<Result<SourceBytes>(const InputShapes &shapes)>;
 
-/// A model to compile: a file, or bytes in memory. A handle: copies share the
-/// bytes. Thread-safe.
+/// A model to compile: a file, a folder, or bytes in memory. A handle: copies
+/// share the bytes. Thread-safe.
 class ModelSource {
 public:
   /// The file at `path`, read when it is compiled. External data is read from
-  /// its folder.
+  /// its folder. If `path` is a folder, the Hugging Face model in it
+  /// (config.json and safetensors files), opened once, at its first use; its
+  /// text is written for each set of shapes.
   ModelSource(std::string path);
   ModelSource(const char *path) : ModelSource(std::string(path)) {}
 
@@ -90,13 +95,22 @@ public:
 
   /// The path, or the name given to the function that made the source.
   const std::string &name() const;
+  /// Returns true if name() is a path, of a file or a folder.
   bool isFile() const;
+  /// Returns the format: ".mlir" for a text that is written for given shapes,
+  /// else the extension of name().
+  std::string extension() const;
   /// Returns the model's bytes: those given, or the file's current contents.
   /// Fails if the file cannot be read or is not a regular file, which might be
   /// endless.
   Result<SourceBytes> read() const;
-  /// Returns the inputs of a model that depends on their shapes, else null.
+  /// Returns the inputs of a model that depends on their shapes, else null;
+  /// also null if its folder cannot be opened, which read() reports.
   const std::vector<ModelInput> *shapedInputs() const;
+  /// Extents of symbolic dimensions of such a model that may be left unbound.
+  const std::map<std::string, int64_t> &defaultDims() const;
+  /// Tokens that end a text, as the model's folder says; may be empty.
+  std::vector<int64_t> endIds() const;
   /// Returns the text of such a model for `shapes`.
   Result<SourceBytes> read(const InputShapes &shapes) const;
   /// Returns true if a callback reads the external data.

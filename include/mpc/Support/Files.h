@@ -24,6 +24,11 @@ class InputFile {
 public:
   /// Fails if `path` cannot be opened or is not a regular file.
   static Result<InputFile> open(const std::string &path);
+  /// Opens the file `name` of a model's folder, untrusted (openInside()).
+  /// Follows the links of Hugging Face's download cache: `../../blobs/NAME` in
+  /// a folder `snapshots/REVISION`.
+  static Result<InputFile> openInside(const std::string &folder,
+                                      const std::string &name);
   InputFile(InputFile &&other) noexcept;
   InputFile &operator=(InputFile &&other) = delete;
   ~InputFile();
@@ -37,6 +42,10 @@ public:
   /// object. Truncating the file meanwhile makes access to the lost part fatal
   /// (SIGBUS).
   Result<std::shared_ptr<const std::byte>> map() const;
+  /// Returns device, inode, size and times, which identify the contents; empty
+  /// if the file was modified within the last seconds and may change again
+  /// within the clock's resolution.
+  std::string identity() const;
 
 private:
   InputFile(std::string path, int descriptor, uint64_t bytes)
@@ -46,6 +55,9 @@ private:
   int descriptor;
   uint64_t bytes;
 };
+
+/// The same for an open file.
+std::string fileIdentity(int descriptor);
 
 /// Reads a whole regular file of at most `mostBytes` bytes. The limit guards
 /// against sparse files of arbitrary size.

@@ -79,6 +79,13 @@ Function::Call Function::bind(const nb::args &positional,
   bindArrays(call, arrays);
   for (const ModelInput &input : declared) {
     auto found = call.arguments.find(input.name);
+    if (input.isOptional && found != call.arguments.end() &&
+        found->second.size() == 0) {
+      call.arguments.erase(found);
+      found = call.arguments.end();
+    }
+    if (input.isOptional && found == call.arguments.end())
+      continue;
     if (found == call.arguments.end())
       throw wrong("input '" + input.name + "' was not given");
     const TensorType &type = found->second.type();

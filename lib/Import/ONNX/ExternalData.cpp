@@ -3,28 +3,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Models are untrusted: the name of a data file must not escape the model's
-// folder, neither textually nor through links. The kernel checks the complete
-// path (openat2) if it can; otherwise each component is opened with O_NOFOLLOW.
+// folder (openInside()).
 //
 //===----------------------------------------------------------------------===//
 
 #include "ExternalData.h"
 
-#include "mpc/Support/FileIdentity.h"
+#include "mpc/Support/Files.h"
+#include "mpc/Support/FolderFiles.h"
 #include "mpc/Support/Holes.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -41,38 +36,6 @@ ExternalFiles::~ExternalFiles() {
       ::close(entry.second.descriptor);
 }
 
-/// Opens `path` below the directory `folder` without following links, for
-/// kernels without openat2.
-static int openByComponents(int folder, ArrayRef<StringRef> components) {
-  int current = ::dup(folder);
-  for (auto [i, component] : llvm::enumerate(components)) {
-    bool last = i + 1 == components.size();
-    int flags =
-        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
-    int next = ::openat(current, component.str().c_str(), flags);
-    int error = errno;
-    ::close(current);
-    if (next < 0) {
-      errno = error;
-      return -1;
-    }
-    current = next;
-  }
-  return current;
-}
-
-static int openBeneath(int folder, StringRef path,
-                       ArrayRef<StringRef> components) {
-  struct open_how how = {};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  int file = int(
-      ::syscall(SYS_openat2, folder, path.str().c_str(), &how, sizeof(how)));
-  if (file >= 0 || (errno != ENOSYS && errno != EPERM))
-    return file;
-  return openByComponents(folder, components);
-}
-
 FailureOr<ExternalFiles::File *>
 ExternalFiles::open(StringRef path, Location location, StringRef what) {
   auto known = files.find(path.str());
@@ -84,13 +47,8 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   };
   if (!callback && folder.empty())
     return refuse("cannot be found: the model was read without a folder");
-  if (path.empty() || path.contains('\0'))
-    return refuse("has no valid name");
-  SmallVector<StringRef> components;
-  path.split(components, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  if (path.starts_with("/") || path.contains('\\') || components.empty() ||
-      llvm::is_contained(components, ".."))
-    return refuse("is not inside the model's folder");
+  if (Status status = checkNameInside(path); !status.ok())
+    return refuse(status.text());
   if (callback) {
     llvm::Expected<ArrayRef<char>> bytes = callback(path);
     if (!bytes)
@@ -101,32 +59,16 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
     file.identity = path.str();
     return &files.emplace(path.str(), file).first->second;
   }
-  int directory = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0)
-    return refuse(Twine("cannot be opened: folder '") + folder +
-                  "': " + std::strerror(errno));
+  Result<int> opened = openInside(folder, path);
+  if (!opened.ok())
+    return refuse(opened.status().text());
   File file;
-  file.descriptor = openBeneath(directory, path, components);
-  int error = errno;
-  ::close(directory);
-  if (file.descriptor < 0) {
-    if (error == ELOOP || error == EXDEV)
-      return refuse("is a symbolic link or outside of the model's folder");
-    return refuse(Twine("cannot be opened: ") + std::strerror(error));
-  }
-  struct stat status;
-  if (::fstat(file.descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(file.descriptor);
-    return refuse("is not a regular file");
-  }
-  if (status.st_nlink > 1) {
-    ::close(file.descriptor);
-    return refuse("has several hard links; copy it so that it belongs to the "
-                  "model alone");
-  }
+  file.descriptor = *opened;
+  struct stat status = {};
+  ::fstat(file.descriptor, &status);
   file.size = status.st_size;
   if (trustsTimes)
-    file.identity = fileIdentity(status);
+    file.identity = fileIdentity(file.descriptor);
   return &files.emplace(path.str(), file).first->second;
 }
 

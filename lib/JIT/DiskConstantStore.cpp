@@ -1,10 +1,11 @@
-//===- WeightStore.cpp - bytes of constants by key ------------------------===//
+//===- DiskConstantStore.cpp - constants by key, on disk
+//-------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "WeightStore.h"
+#include "DiskConstantStore.h"
 
 #include "CompileCache.h"
 
@@ -43,7 +44,7 @@ static std::shared_ptr<const void> enter(const Table::Key &key,
                                          std::shared_ptr<const void> bytes) {
   Table &known = table();
   std::scoped_lock lock(known.mutex);
-  if (key.second < WeightStore::kLeastShared)
+  if (key.second < DiskConstantStore::kLeastShared)
     return known.facts.try_emplace(key, std::move(bytes)).first->second;
   std::weak_ptr<const void> &entry = known.entries[key];
   if (std::shared_ptr<const void> found = entry.lock())
@@ -71,15 +72,15 @@ static std::string fileOf(llvm::StringRef key) {
   return mpc::detail::contentKey(parts);
 }
 
-std::optional<mpc::detail::DiskCache> WeightStore::diskFolder() {
+std::optional<mpc::detail::DiskCache> DiskConstantStore::diskFolder() {
   std::string root = mpc::detail::cacheFolder();
   if (root.empty() || buildIdentity().empty())
     return std::nullopt;
   return mpc::detail::DiskCache(root + "/weights", mpc::detail::cacheBytes());
 }
 
-std::shared_ptr<const void> WeightStore::find(llvm::StringRef key,
-                                              size_t size) {
+std::shared_ptr<const void> DiskConstantStore::find(llvm::StringRef key,
+                                                    size_t size) {
   Table::Key name(key.str(), size);
   {
     Table &known = table();
@@ -96,8 +97,9 @@ std::shared_ptr<const void> WeightStore::find(llvm::StringRef key,
   return mapped ? enter(name, std::move(mapped)) : nullptr;
 }
 
-std::shared_ptr<const void> WeightStore::get(llvm::StringRef key, size_t size,
-                                             const ConstantFill &fill) {
+std::shared_ptr<const void> DiskConstantStore::get(llvm::StringRef key,
+                                                   size_t size,
+                                                   const ConstantFill &fill) {
   if (std::shared_ptr<const void> found = find(key, size))
     return found;
   bool filled = true;
@@ -117,7 +119,7 @@ std::shared_ptr<const void> WeightStore::get(llvm::StringRef key, size_t size,
   return made ? enter({key.str(), size}, std::move(made)) : nullptr;
 }
 
-bool WeightStore::persists(llvm::StringRef key, size_t size) {
+bool DiskConstantStore::persists(llvm::StringRef key, size_t size) {
   return disk && size >= kLeastOnDisk &&
          disk->mapPages(fileOf(key), size) != nullptr;
 }

@@ -1,4 +1,5 @@
-//===- WeightStore.h - bytes of constants by key ----------------*- C++ -*-===//
+//===- DiskConstantStore.h - constants by key, on disk ----------*- C++ -*-===//
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_LIB_JIT_WEIGHTSTORE_H
-#define MPC_LIB_JIT_WEIGHTSTORE_H
+#ifndef MPC_LIB_JIT_DISKCONSTANTSTORE_H
+#define MPC_LIB_JIT_DISKCONSTANTSTORE_H
 
 #include "Runtime/DiskCache.h"
 
@@ -24,7 +25,7 @@ namespace mpc {
 /// Store of one compile; all stores of the process share their memory. Bytes
 /// are immutable, aligned as buffers are, and released with their last owner.
 /// Facts of less than kLeastShared bytes stay until the process ends.
-class WeightStore : public ConstantStore {
+class DiskConstantStore : public ConstantStore {
 public:
   /// Size in bytes from which constants are shared, and from which they are
   /// stored on disk.
@@ -32,7 +33,7 @@ public:
 
   /// `disk`: the store's folder on disk (diskFolder()); nullopt: in memory
   /// only.
-  explicit WeightStore(std::optional<detail::DiskCache> disk = {})
+  explicit DiskConstantStore(std::optional<detail::DiskCache> disk = {})
       : disk(std::move(disk)) {}
 
   std::shared_ptr<const void> find(llvm::StringRef key, size_t size) override;
@@ -50,4 +51,4 @@ private:
 
 } // namespace mpc
 
-#endif // MPC_LIB_JIT_WEIGHTSTORE_H
+#endif // MPC_LIB_JIT_DISKCONSTANTSTORE_H

@@ -1,0 +1,28 @@
+//===- StrictJson.h - parsing of untrusted JSON -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_SUPPORT_STRICTJSON_H
+#define MPC_SUPPORT_STRICTJSON_H
+
+#include "mpc/Runtime/Status.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace mpc {
+
+/// Parses a JSON object. Fails at `where`, with `what` as the subject ("has a
+/// header"), if `text` is not one or if an object has a key twice, which would
+/// hide an entry. Nesting is limited by memory only: nothing recurses.
+Result<nlohmann::json> parseStrictJson(std::string_view text,
+                                       const std::string &where,
+                                       const std::string &what);
+
+} // namespace mpc
+
+#endif // MPC_SUPPORT_STRICTJSON_H
