@@ -49,26 +49,45 @@ static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
   return grid;
 }
 
-std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
-                                         int64_t levels) {
+/// Returns the grid in which `largest`, the largest magnitude of `values`, is
+/// `integer`; nullopt if there is none.
+static std::optional<IntegerGrid> gridOfLargest(ArrayRef<float> values,
+                                                float largest, int64_t integer,
+                                                int64_t levels) {
+  // The largest number is the rounded f32 product of the integer and the scale,
+  // which is then within an ulp of their quotient.
+  float quotient = float(double(largest) / double(integer));
+  for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                      std::nextafterf(quotient, HUGE_VALF)}) {
+    if (!std::isnormal(scale) ||
+        float(double(scale) * double(integer)) != largest)
+      continue;
+    if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
+      return grid;
+  }
+  return std::nullopt;
+}
+
+static float largestMagnitude(ArrayRef<float> values) {
   float largest = 0;
   for (float value : values)
     largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values, int64_t levels,
+                                         int64_t likely) {
+  float largest = largestMagnitude(values);
   if (largest == 0)
     return gridOf(values, 1, levels);
-  // The largest number is the rounded f32 product of some integer and the
-  // scale, which is then within an ulp of their quotient.
-  for (int64_t integer = 1; integer < levels; ++integer) {
-    float quotient = float(double(largest) / double(integer));
-    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
-                        std::nextafterf(quotient, HUGE_VALF)}) {
-      if (!std::isnormal(scale) ||
-          float(double(scale) * double(integer)) != largest)
-        continue;
-      if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
-        return grid;
-    }
-  }
+  if (likely > 0)
+    if (std::optional<IntegerGrid> grid =
+            gridOfLargest(values, largest, likely, levels))
+      return grid;
+  for (int64_t integer = 1; integer < levels; ++integer)
+    if (std::optional<IntegerGrid> grid =
+            gridOfLargest(values, largest, integer, levels))
+      return grid;
   return std::nullopt;
 }
 
@@ -113,10 +132,86 @@ std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
   return grid;
 }
 
+/// Rounds `number` to `bits` significant bits, at most 24.
+static float roundBits(double number, int bits) {
+  int exponent;
+  double mantissa = std::frexp(number, &exponent);
+  return float(
+      std::ldexp(roundEven(std::ldexp(mantissa, bits)), exponent - bits));
+}
+
+/// Returns the grid of `scale` and `offset` if all of `values` are on it.
+static std::optional<OffsetGrid> gridOf(ArrayRef<float> values, float scale,
+                                        float offset, int64_t levels) {
+  OffsetGrid grid{scale, offset, 0};
+  for (float value : values) {
+    double integer = roundEven((double(value) - double(offset)) / scale);
+    if (!(integer >= 0 && integer < double(levels)) ||
+        std::fmaf(float(integer), scale, offset) != value)
+      return std::nullopt;
+    grid.most = std::max(grid.most, int64_t(integer));
+  }
+  return grid;
+}
+
+/// Returns the grid in which the largest of `values` is `steps` steps above the
+/// smallest.
+static std::optional<OffsetGrid> gridOfRange(ArrayRef<float> values,
+                                             float least, float most,
+                                             int64_t steps, int64_t levels,
+                                             int bits) {
+  // Half of the last bit of the larger magnitude: the error of a value.
+  double error = std::ldexp(std::max(std::abs(least), std::abs(most)), -24);
+  double step = (double(most) - double(least)) / double(steps);
+  if (step < 8 * error)
+    return std::nullopt;
+  double inverse = 1 / step, tolerance = 2 * error * inverse + 1e-6;
+  for (float value : values) {
+    double position = (double(value) - double(least)) * inverse;
+    if (std::abs(position - roundEven(position)) > tolerance)
+      return std::nullopt;
+  }
+  float scale = roundBits(step, bits);
+  if (!std::isnormal(scale))
+    return std::nullopt;
+  // The smallest value need not be the stored minimum.
+  for (int64_t first = 0; first + steps < levels; ++first) {
+    double offset = double(least) - double(first) * double(scale);
+    if (std::abs(offset) <= 2 * error)
+      offset = 0;
+    if (std::optional<OffsetGrid> grid =
+            gridOf(values, scale, roundBits(offset, bits), levels))
+      return grid;
+  }
+  return std::nullopt;
+}
+
+std::optional<OffsetGrid> mpc::findOffsetGrid(ArrayRef<float> values,
+                                              int64_t levels, int bits,
+                                              int64_t likely) {
+  auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (values.empty() ||
+      !llvm::all_of(values, [](float value) { return std::isfinite(value); }))
+    return std::nullopt;
+  if (*least == *most) {
+    if (roundBits(*least, bits) != *least)
+      return std::nullopt;
+    return OffsetGrid{1, *least, 0};
+  }
+  if (likely > 0)
+    if (std::optional<OffsetGrid> grid =
+            gridOfRange(values, *least, *most, likely, levels, bits))
+      return grid;
+  // From the finest: the scale of a coarser one has more bits.
+  for (int64_t steps = levels - 1; steps > 0; --steps)
+    if (std::optional<OffsetGrid> grid =
+            gridOfRange(values, *least, *most, steps, levels, bits))
+      return grid;
+  return std::nullopt;
+}
+
 std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
-  float largest = 0;
-  for (float value : values)
-    largest = std::max(largest, std::abs(value));
+  float largest = largestMagnitude(values);
   if (largest == 0)
     return 1;
   auto isScale = [&](float scale) {
@@ -140,6 +235,24 @@ std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
   return std::nullopt;
 }
 
+std::optional<uint16_t> mpc::exactHalf(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x7f800000)
+    return std::nullopt;
+  if (magnitude >= 0x38800000) {
+    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
+      return std::nullopt;
+    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
+  }
+  // Subnormal: a multiple of 2^-24.
+  double steps = std::ldexp(std::abs(double(number)), 24);
+  if (steps != std::floor(steps))
+    return std::nullopt;
+  return uint16_t(sign | uint32_t(steps));
+}
+
 //===----------------------------------------------------------------------===//
 // Panels
 //===----------------------------------------------------------------------===//
@@ -158,22 +271,76 @@ struct Panels {
 
 } // namespace
 
+/// Divides scales by integers such that all are exact in f16, if all can be:
+/// the coarsest grid of a group may have a multiple of the scale that a model
+/// stores in f16.
+static void refineToHalves(std::vector<IntegerGrid> &grids, int64_t levels) {
+  std::vector<IntegerGrid> refined;
+  refined.reserve(grids.size());
+  for (const IntegerGrid &grid : grids) {
+    int64_t most = (levels - 1) / std::max<int64_t>(grid.most - grid.least, 1);
+    for (int64_t part = 1; part <= most; ++part) {
+      float scale = grid.scale / float(part);
+      if (!exactHalf(scale) || scale * float(part) != grid.scale)
+        continue;
+      refined.push_back({scale, grid.least * part, grid.most * part});
+      break;
+    }
+    if (refined.size() != size_t(&grid - grids.data()) + 1)
+      return;
+  }
+  grids = std::move(refined);
+}
+
 /// Returns one grid per group of `group` positions; empty if a group has none.
 static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
                                         int64_t levels) {
   std::vector<IntegerGrid> grids;
   std::vector<float> values(group);
+  int64_t likely = 0;
   for (int64_t panel = 0; panel < panels.count; ++panel)
     for (int64_t first = 0; first < panels.depth; first += group)
       for (int64_t column = 0; column < panels.columns; ++column) {
         for (int64_t i = 0; i < group; ++i)
           values[i] = panels.at(panel, first + i, column);
-        std::optional<IntegerGrid> grid = findGrid(values, levels);
+        // Quantizers map the largest magnitude of every group to one integer.
+        std::optional<IntegerGrid> grid = findGrid(values, levels, likely);
         if (!grid)
           return {};
+        likely = std::max(-grid->least, grid->most);
         grids.push_back(*grid);
       }
+  refineToHalves(grids, levels);
+  // A negative scale turns -7..8 into -8..7.
+  for (IntegerGrid &grid : grids)
+    if (grid.most == levels / 2 && grid.least > -levels / 2)
+      grid = {-grid.scale, -grid.most, -grid.least};
   return grids;
+}
+
+/// Stores the integers of `panels` for the scales and zero points or offsets of
+/// `form`.
+static void storeIntegers(const Panels &panels, LosslessPanels &form) {
+  bool areNibbles = form.kind == LosslessPanels::Kind::Nibbles;
+  int64_t groups = panels.depth / form.group, perByte = areNibbles ? 2 : 1;
+  form.values.assign(panels.numbers.size() / perByte, 0);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        int64_t place =
+            (panel * groups + k / form.group) * panels.columns + column;
+        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
+        double offset = form.offsets.empty() ? 0 : form.offsets[place];
+        auto integer =
+            int64_t(roundEven((double(panels.at(panel, k, column)) - offset) /
+                              double(form.scales[place])));
+        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
+        int64_t at =
+            (line * panels.columns + column) * form.depth + k % form.depth;
+        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+        form.values[at] =
+            char(uint8_t(form.values[at]) | (integer + zero) << shift);
+      }
 }
 
 /// Returns the stored integers of `panels` on `grids`.
@@ -203,22 +370,38 @@ static LosslessPanels integersOf(const Panels &panels,
     form.commonZero = form.zeros.front();
     form.zeros.clear();
   }
-  int64_t groups = panels.depth / group, perByte = areNibbles ? 2 : 1;
-  form.values.assign(panels.numbers.size() / perByte, 0);
+  storeIntegers(panels, form);
+  return form;
+}
+
+/// Returns `panels` as integers of fewer than `levels` steps with an offset per
+/// group of `group` positions, scales and offsets of at most `bits` significant
+/// bits; nullopt if a group has none.
+static std::optional<LosslessPanels> offsetIntegersOf(const Panels &panels,
+                                                      int64_t group,
+                                                      int64_t levels,
+                                                      int bits) {
+  bool areNibbles = levels <= 16;
+  LosslessPanels form;
+  form.kind = areNibbles ? LosslessPanels::Kind::Nibbles
+                         : LosslessPanels::Kind::UnsignedInt8;
+  form.group = group;
+  std::vector<float> values(group);
+  int64_t likely = 0;
   for (int64_t panel = 0; panel < panels.count; ++panel)
-    for (int64_t k = 0; k < panels.depth; ++k)
+    for (int64_t first = 0; first < panels.depth; first += group)
       for (int64_t column = 0; column < panels.columns; ++column) {
-        int64_t place = (panel * groups + k / group) * panels.columns + column;
-        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-        auto integer = int64_t(roundEven(double(panels.at(panel, k, column)) /
-                                         double(grids[place].scale)));
-        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
-        int64_t at =
-            (line * panels.columns + column) * form.depth + k % form.depth;
-        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
-        form.values[at] =
-            char(uint8_t(form.values[at]) | (integer + zero) << shift);
+        for (int64_t i = 0; i < group; ++i)
+          values[i] = panels.at(panel, first + i, column);
+        std::optional<OffsetGrid> grid =
+            findOffsetGrid(values, levels, bits, likely);
+        if (!grid)
+          return std::nullopt;
+        likely = grid->most;
+        form.scales.push_back(grid->scale);
+        form.offsets.push_back(grid->offset);
       }
+  storeIntegers(panels, form);
   return form;
 }
 
@@ -274,31 +457,12 @@ static std::optional<LosslessPanels> int16Of(const Panels &panels) {
 }
 
 /// Returns the bits of `number` as bf16, or nullopt if it is not exact.
-static std::optional<uint16_t> bf16Bits(float number) {
+static std::optional<uint16_t> bexactHalf(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
   if (bits & 0xffff)
     return std::nullopt;
   return uint16_t(bits >> 16);
-}
-
-/// Returns the bits of `number` as f16, or nullopt if it is not exact.
-static std::optional<uint16_t> f16Bits(float number) {
-  uint32_t bits;
-  std::memcpy(&bits, &number, 4);
-  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude >= 0x7f800000)
-    return std::nullopt;
-  if (magnitude >= 0x38800000) {
-    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
-      return std::nullopt;
-    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
-  }
-  // Subnormal: a multiple of 2^-24.
-  double steps = std::ldexp(std::abs(double(number)), 24);
-  if (steps != std::floor(steps))
-    return std::nullopt;
-  return uint16_t(sign | uint32_t(steps));
 }
 
 /// Returns `panels` as 16-bit floats; nullopt if `bitsOf` fails for a number.
@@ -322,30 +486,45 @@ halvesOf(const Panels &panels, LosslessPanels::Kind kind,
 
 std::optional<LosslessPanels>
 mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
-                          int64_t columns, int64_t run, int64_t together) {
+                          int64_t columns, int64_t run, int64_t together,
+                          bool onlyBytes) {
   Panels panels{numbers, count, depth, columns};
   if (numbers.empty())
     return std::nullopt;
   // Smallest format first. More than one scale per 16 positions would take as
   // much memory as wider integers.
-  for (bool areNibbles : {true, false})
+  for (bool areNibbles : {true, false}) {
+    auto isAllowed = [&](int64_t group) {
+      return depth % group == 0 && !(areNibbles && (group % 2 || run % 2)) &&
+             (group == depth || run % group == 0);
+    };
     for (int64_t group :
          {depth, int64_t(128), int64_t(64), int64_t(32), int64_t(16)}) {
-      if (depth % group || (areNibbles && (group % 2 || run % 2)) ||
-          (group != depth && run % group))
+      if (!isAllowed(group))
         continue;
       std::vector<IntegerGrid> grids =
           gridsOf(panels, group, areNibbles ? 16 : 256);
       if (!grids.empty())
         return integersOf(panels, grids, group, areNibbles, together);
     }
+    // Blocks of ggml, whose formats have up to five bits, and scales that are
+    // f16 or f16 times six bits.
+    for (int64_t group : {int64_t(32), int64_t(16)})
+      for (int bits : {11, 17, 24})
+        if (isAllowed(group))
+          if (std::optional<LosslessPanels> form =
+                  offsetIntegersOf(panels, group, areNibbles ? 16 : 32, bits))
+            return form;
+  }
   if (std::optional<LosslessPanels> form = float8Of(panels))
     return form;
+  if (onlyBytes)
+    return std::nullopt;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::BFloat16, bf16Bits))
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
     return form;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::Float16, f16Bits))
+          halvesOf(panels, LosslessPanels::Kind::Float16, exactHalf))
     return form;
   return int16Of(panels);
 }

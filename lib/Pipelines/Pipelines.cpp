@@ -326,16 +326,21 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     // Stores all constants quantized by the policy in low precision, and other
     // constants of memory-bound GEMMs.
     CompressPanelsPassOptions narrow;
-    constexpr int64_t kMostRows = 8;
-    narrow.mostRows = options.policy->narrowsWeights() ? 0 : kMostRows;
+    constexpr int64_t kMostRows = 8, kMostByteRows = 64;
+    if (!options.policy->narrowsWeights()) {
+      narrow.mostRows = kMostRows;
+      narrow.mostByteRows = kMostByteRows;
+    }
     if (const MathUnit *unit = options.target.unit(MathType::Int8);
         unit && unit->depth == 4)
       narrow.int8Depth = unit->depth;
     func.addPass(createCompressPanelsPass(narrow));
+    func.addPass(createCompressTablesPass());
     func.addPass(createCSEPass());
   } else if (dequantizesMatrices(options.target) && !options.libraryGemms) {
     // Library GEMMs need unpacked operands.
     func.addPass(createCompressMatricesPass());
+    func.addPass(createCompressTablesPass());
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");

@@ -117,7 +117,8 @@ static double storedAt(DequantizeOp op, const Tensor &values, int64_t panel,
 static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
   const Tensor &values = evaluation.operand(0);
   const Tensor *scale = evaluation.find(op.getScale()),
-               *zero = evaluation.find(op.getZero());
+               *zero = evaluation.find(op.getZero()),
+               *offset = evaluation.find(op.getOffset());
   Tensor &result = evaluation.addResult();
   ArrayRef<int64_t> shape = result.getShape();
   int64_t group = op.getGroup(), groups = group ? shape[1] / group : 0,
@@ -129,7 +130,9 @@ static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
         double value = storedAt(op, values, panel, k, column);
         int64_t at = (panel * groups + k / group) * columns + column;
         value -= zero ? double(zero->ints()[at]) : double(op.getCommonZero());
-        *out++ = scale ? value * scale->floats()[at] : value;
+        if (scale)
+          value *= scale->floats()[at];
+        *out++ = offset ? value + offset->floats()[at] : value;
       }
   evaluation.roundResults();
 }

@@ -94,6 +94,7 @@
 // CUDA: cse,
 // CUDA-NEXT: mpc-fuse-gated-matmuls{block=8},
 // CUDA-NEXT: mpc-compress-matrices{target=},
+// CUDA-NEXT: mpc-compress-tables,
 // CUDA-NEXT: cse,
 // CUDA-NEXT: mpc-verify-stage{stage=layout}
 
@@ -111,7 +112,8 @@
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-fuse-gated-matmuls{block={{8|16}}},
 // LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] f16-depth={{[12]}} int8-depth={{[24]}} other-int8-depth={{[24]}}},
-// LAYOUT-NEXT: mpc-compress-panels{int8-depth={{[14]}} most-rows=8},
+// LAYOUT-NEXT: mpc-compress-panels{int8-depth={{[14]}} most-byte-rows=64 most-rows=8},
+// LAYOUT-NEXT: mpc-compress-tables,
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}
 // LAYOUT-NEXT: )

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 shift || true
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(onnx text arrays idx tensors executable policy config)
+[ ${#names[@]} -gt 0 ] || names=(onnx text arrays idx tensors executable policy config gguf)
 tools/install-deps.sh
 tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
 
@@ -23,6 +23,7 @@ seeds() {
   idx) find build-fuzz/compiled -name '*-ubyte*' ;;
   tensors) find build-fuzz/compiled -name '*.safetensors' ;;
   executable) find build-fuzz/compiled -name '*.mpcx' ;;
+  gguf) find test/Inputs -name '*.gguf' ;;
   config) find build-fuzz/configs -name '*.json' ;;
   policy) find lib/Policy/data test/Dialect test/Inputs -name '*.json' ;;
   esac

@@ -27,18 +27,38 @@ struct IntegerGrid {
 };
 
 /// Returns the coarsest grid of fewer than `levels` steps that contains zero
-/// and all of `values`; nullopt if there is none.
+/// and all of `values`, or one in which `likely` (0: unknown) is the integer
+/// of the largest magnitude; nullopt if there is none.
 std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
-                                    int64_t levels);
+                                    int64_t levels, int64_t likely = 0);
 
 /// The same without rounding: every product of scale and integer is an f32, as
 /// for 16-bit values. Takes the same time for any number of levels.
 std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
                                          int64_t levels);
 
+/// Numbers of the form scale * integer + offset, each rounded once to f32, with
+/// integers from 0 on.
+struct OffsetGrid {
+  float scale = 1, offset = 0;
+  /// Largest integer.
+  int64_t most = 0;
+};
+
+/// Returns a grid of fewer than `levels` steps that contains all of `values`
+/// and whose scale and offset have at most `bits` significant bits (up to 24),
+/// as quantizers with a minimum per block make it; nullopt if none is found.
+/// `likely` (0: unknown): steps between the smallest and the largest value.
+std::optional<OffsetGrid> findOffsetGrid(llvm::ArrayRef<float> values,
+                                         int64_t levels, int bits,
+                                         int64_t likely = 0);
+
 /// Returns the scale under which all of `values`, in f32, are 8-bit floats;
 /// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
+
+/// Returns the bits of `number` as f16; nullopt if it is not exact.
+std::optional<uint16_t> exactHalf(float number);
 
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
@@ -59,10 +79,14 @@ struct LosslessPanels {
   /// Little endian; two int4 positions per byte.
   std::vector<char> values;
   /// Scales of integers and 8-bit floats: `[count][depth / group][columns]`.
+  /// Exact in f16 if possible; of integers also negative.
   std::vector<float> scales;
   /// Zero points, in the same layout; empty if all equal `commonZero`.
   std::vector<uint8_t> zeros;
   int64_t commonZero = 0;
+  /// Offsets instead of zero points, in the layout of scales; empty if there
+  /// are none. Numbers are `scale * integer + offset`, rounded once.
+  std::vector<float> offsets;
 
   bool isScaled() const { return kind >= Kind::Int16; }
 };
@@ -72,11 +96,13 @@ struct LosslessPanels {
 /// consecutively; a column consists of several runs, and no group smaller than
 /// a column and no byte of two positions crosses a run. `together`: number of
 /// interleaved positions for unsigned integers with groups that are multiples
-/// of 16; otherwise positions are not interleaved.
+/// of 16; otherwise positions are not interleaved. `onlyBytes`: 16-bit formats
+/// are not considered.
 std::optional<LosslessPanels> findLosslessEncoding(llvm::ArrayRef<float> panels,
                                                    int64_t count, int64_t depth,
                                                    int64_t columns, int64_t run,
-                                                   int64_t together = 1);
+                                                   int64_t together = 1,
+                                                   bool onlyBytes = false);
 
 } // namespace mpc
 

@@ -28,8 +28,8 @@ inline constexpr const char *kBatchDim = "batch_size",
                                 "past_sequence_length + sequence_length";
 
 /// A transformer whose graph is written from a configuration: a Hugging Face
-/// folder with config.json and safetensors files. Untrusted: every failure is
-/// one sentence at a file. Immutable and thread-safe.
+/// folder with config.json and safetensors files, or a GGUF file. Untrusted:
+/// every failure is one sentence at a file. Immutable and thread-safe.
 class Checkpoint {
 public:
   struct Input {
@@ -45,7 +45,8 @@ public:
     size_t size = 0;
   };
 
-  /// Returns true if `path` is a checkpoint by its form: a folder.
+  /// Returns true if `path` is a checkpoint by its form: a folder, or a
+  /// name that ends in ".gguf".
   static bool isCheckpoint(const std::string &path);
   /// Opens the checkpoint at `path`. Reads headers, and files of up to 64 MiB;
   /// maps larger ones.

@@ -6,6 +6,8 @@
 
 #include "mpc/Import/Checkpoint.h"
 
+#include "GgufConfig.h"
+#include "GgufWeights.h"
 #include "HuggingFace.h"
 #include "SafetensorsStore.h"
 #include "TransformerText.h"
@@ -223,12 +225,34 @@ openFolder(const std::string &folder) {
   return std::shared_ptr<const Checkpoint>(std::move(model));
 }
 
+/// Opens a GGUF file.
+static Result<std::shared_ptr<const Checkpoint>>
+openGguf(const std::string &path) {
+  Result<std::unique_ptr<GgufWeights>> weights = GgufWeights::open(path);
+  if (!weights.ok())
+    return weights.status();
+  Result<ModelConfig> config = readGgufConfig((*weights)->getFile(), path);
+  if (!config.ok())
+    return config.status();
+  auto model = std::make_shared<TransformerCheckpoint>(path, std::move(*config),
+                                                       std::move(*weights));
+  if (Status status = model->check(); !status.ok())
+    return status;
+  return std::shared_ptr<const Checkpoint>(std::move(model));
+}
+
+static bool hasGgufName(llvm::StringRef path) {
+  return path.ends_with(".gguf");
+}
+
 bool Checkpoint::isCheckpoint(const std::string &path) {
-  return llvm::sys::fs::is_directory(path);
+  return hasGgufName(path) || llvm::sys::fs::is_directory(path);
 }
 
 Result<std::shared_ptr<const Checkpoint>>
 Checkpoint::open(const std::string &path) {
+  if (hasGgufName(path) && !llvm::sys::fs::is_directory(path))
+    return openGguf(path);
   std::string folder = path;
   while (folder.size() > 1 && folder.ends_with('/'))
     folder.pop_back();

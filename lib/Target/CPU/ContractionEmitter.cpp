@@ -708,11 +708,22 @@ void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
     if (narrow && narrow.getZero())
       panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(position),
                                 block.vectors, sumType);
+    SmallVector<Value> scales;
+    auto loadScales = [&] {
+      scales = loadOfGroup(narrow.getScale(), narrowGroupOf(position),
+                           block.vectors, sumType);
+    };
+    bool hasOffset = narrow && narrow.getOffset();
+    if (hasOffset) {
+      loadScales();
+      panel.scales = scales;
+      panel.offsets = loadOfGroup(narrow.getOffset(), narrowGroupOf(position),
+                                  block.vectors, sumType);
+    }
     SmallVector<Value> products =
         emitMicroKernel(b, loc, block, memory, row, panel, part, next);
-    if (narrow && narrow.getScale()) {
-      SmallVector<Value> scales = loadOfGroup(
-          narrow.getScale(), narrowGroupOf(position), block.vectors, sumType);
+    if (narrow && narrow.getScale() && !hasOffset) {
+      loadScales();
       for (auto [index, product] : llvm::enumerate(products))
         product = values.mul(product, scales[index % block.vectors]);
     }
@@ -788,7 +799,8 @@ void ContractionEmitter::storeSums(Value offset, Value rowCount,
 void ContractionEmitter::recomputeOverflowed(Value tile, Value first,
                                              int64_t used, Indices positionOf) {
   DequantizeOp narrow = contraction.narrow;
-  if (!narrow || !narrow.getScale() || narrow.getDepth() > 1)
+  if (!narrow || !narrow.getScale() || narrow.getOffset() ||
+      narrow.getDepth() > 1)
     return;
   // 0, except for infinities and NaNs, which give NaN.
   Value zeros = values.constant(VectorType::get({lanes}, sumType), 0);

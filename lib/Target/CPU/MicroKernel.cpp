@@ -344,7 +344,7 @@ private:
   }
 
   /// Loads the integers of a step, minus their zero points, in the accumulator
-  /// type and without their scale.
+  /// type and without their scale unless they have offsets.
   SmallVector<Value> loadNumbers(Value column, bool isOdd) {
     bool areNibbles = panel.form == PanelForm::Nibbles;
     Value at = isOdd ? math.add(column, -panel.stepPitch()) : column;
@@ -364,6 +364,8 @@ private:
         zero = values.constant(vectorType, double(panel.commonZero));
       if (zero)
         value = values.sub(value, zero);
+      if (!panel.offsets.empty())
+        value = values.fma(value, panel.scales[v], panel.offsets[v]);
       vectors.push_back(value);
     }
     return vectors;

@@ -108,6 +108,9 @@ struct Panel {
   bool areSigned = false;
   int64_t commonZero = 0;
   llvm::SmallVector<mlir::Value> zeros;
+  /// Integers with offsets: `integer * scale + offset`, per vector of columns.
+  /// Without offsets the accumulators are scaled instead.
+  llvm::SmallVector<mlir::Value> scales, offsets;
 
   bool isScaled() const {
     return form == PanelForm::Integers || form == PanelForm::Nibbles ||

@@ -71,6 +71,10 @@ static Value dequantized(ElementEmitter &emitter, DequantizeOp narrow,
     numbers = math.toFloat(numbers, emitter.getBuilder().getF32Type());
   }
   Value scale = read(narrow.getScale(), index.div(k, group), 1);
+  if (Value offsets = narrow.getOffset()) {
+    Value offset = read(offsets, index.div(k, group), 1);
+    return math.fma(numbers, spread(scale), spread(offset));
+  }
   return math.mul(numbers, spread(scale));
 }
 

@@ -69,6 +69,11 @@ std::vector<float> widened(const LosslessPanels &form, int64_t count,
           value = uint8_t(form.values[at]) >> (k % 2 * 4) & 15;
           break;
         }
+        if (!form.offsets.empty()) {
+          numbers.push_back(
+              std::fmaf(float(value), form.scales[place], form.offsets[place]));
+          continue;
+        }
         value -=
             double(form.zeros.empty() ? form.commonZero : form.zeros[place]);
         numbers.push_back(float(value * double(form.scales[place])));
@@ -151,6 +156,90 @@ TEST(NarrowFormTest, FindsTheFewestBytes) {
     ASSERT_EQ(bool(form), true);
     EXPECT_EQ(form->group, c.group);
   }
+}
+
+/// Blocks of 32 as ggml's Q8_0 and Q4_0 store them: f16 scales of either sign,
+/// also where all integers of a block have a common divisor.
+TEST(NarrowFormTest, FindsTheScalesOfBlocks) {
+  constexpr int64_t kDepth = 128, kColumns = 4, kBlock = 32;
+  std::mt19937 engine(9);
+  for (bool areNibbles : {true, false}) {
+    std::vector<float> numbers(kDepth * kColumns);
+    for (int64_t column = 0; column < kColumns; ++column)
+      for (int64_t block = 0; block < kDepth / kBlock; ++block) {
+        float scale = std::ldexp(float(1024 + engine() % 1024), -20);
+        if (areNibbles && engine() % 2)
+          scale = -scale;
+        int step = block == 1 ? 3 : 1;
+        for (int64_t i = 0; i < kBlock; ++i) {
+          int integer = i == 0       ? (areNibbles ? -8 : 127)
+                        : areNibbles ? int(engine() % 16) - 8
+                                     : int(engine() % 255) - 127;
+          if (step > 1)
+            integer = integer % 3 * step;
+          numbers[(block * kBlock + i) * kColumns + column] =
+              scale * float(integer);
+        }
+      }
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+    ASSERT_TRUE(form);
+    EXPECT_EQ(form->kind, areNibbles ? Kind::Nibbles : Kind::Int8);
+    EXPECT_EQ(form->group, kBlock);
+    EXPECT_TRUE(form->zeros.empty());
+    EXPECT_EQ(form->commonZero, areNibbles ? 8 : 0);
+    for (float scale : form->scales)
+      EXPECT_TRUE(exactHalf(scale)) << scale;
+    EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
+  }
+}
+
+/// Blocks with a minimum, as in ggml's Q4_1 and Q5_1 (f16 scales and minima)
+/// and Q4_K and Q5_K (f16 times six bits). Some blocks do not use the integer
+/// 0, some have a common divisor, one number, or no minimum.
+TEST(NarrowFormTest, FindsTheMinimaOfBlocks) {
+  constexpr int64_t kDepth = 128, kColumns = 24, kBlock = 32;
+  std::mt19937 engine(11);
+  for (int64_t levels : {16, 32})
+    for (int factor : {1, 63}) {
+      std::vector<float> numbers(kDepth * kColumns);
+      for (int64_t column = 0; column < kColumns; ++column)
+        for (int64_t block = 0; block < kDepth / kBlock; ++block) {
+          float scale = std::ldexp(float(1024 + engine() % 1024), -20),
+                least = -std::ldexp(float(1024 + engine() % 1024), -17);
+          if (factor > 1) {
+            scale *= float(1 + int(engine() % unsigned(factor)));
+            least *= float(int(engine() % unsigned(factor + 1)));
+          }
+          int64_t first = engine() % 3, step = 1 + engine() % 3;
+          if (column == 3)
+            step = levels;
+          for (int64_t i = 0; i < kBlock; ++i) {
+            auto integer = int64_t(engine() % uint64_t(levels));
+            integer = std::max(integer / step * step, first);
+            numbers[(block * kBlock + i) * kColumns + column] =
+                std::fmaf(float(integer), scale, least);
+          }
+        }
+      std::optional<LosslessPanels> form =
+          findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+      ASSERT_TRUE(form);
+      EXPECT_EQ(form->kind, levels == 16 ? Kind::Nibbles : Kind::UnsignedInt8);
+      EXPECT_EQ(form->group, kBlock);
+      EXPECT_TRUE(form->zeros.empty());
+      ASSERT_EQ(form->offsets.size(), form->scales.size());
+      if (factor == 1)
+        for (float scale : form->scales)
+          EXPECT_TRUE(exactHalf(scale)) << scale;
+      EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
+      numbers[77] = std::nextafterf(numbers[77], 1.0f);
+      form = findLosslessEncoding(numbers, 1, kDepth, kColumns, kDepth);
+      EXPECT_TRUE(!form || widened(*form, 1, kDepth, kColumns) == numbers);
+    }
+  EXPECT_FALSE(findOffsetGrid({1, 2, INFINITY}, 16, 24));
+  EXPECT_FALSE(findOffsetGrid({1, 2, NAN}, 16, 24));
+  EXPECT_FALSE(findOffsetGrid({1, 2, 2.5f, 17}, 16, 24));
+  EXPECT_FALSE(findOffsetGrid({}, 16, 24));
 }
 
 TEST(NarrowFormTest, FindsFloats) {

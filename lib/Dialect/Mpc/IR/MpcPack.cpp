@@ -49,13 +49,13 @@ static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
 }
 
 void DequantizeOp::build(OpBuilder &builder, OperationState &state,
-                         Value values, Value scale, Value zero, bool nibbles,
-                         bool float8, int64_t commonZero, int64_t depth,
-                         Type element) {
+                         Value values, Value scale, Value zero, Value offset,
+                         bool nibbles, bool float8, int64_t commonZero,
+                         int64_t depth, Type element) {
   auto stored = cast<RankedTensorType>(values.getType());
   auto result =
       RankedTensorType::get(panelsOf(stored, nibbles, depth), element);
-  build(builder, state, result, values, scale, zero, nibbles, float8,
+  build(builder, state, result, values, scale, zero, offset, nibbles, float8,
         commonZero, depth);
 }
 
@@ -81,7 +81,7 @@ LogicalResult DequantizeOp::verify() {
                             "bytes or of rank 2 to 16 bits, found "
                          << values << " and " << result;
   if ((depth != 1 && (depth != 4 || rank == 2)) ||
-      (depth > 1 && (!getScale() || getFloat8() ||
+      (depth > 1 && (!getScale() || getFloat8() || getOffset() ||
                      !values.getElementType().isInteger(8)))) // C4
     return emitOpError() << "has a depth of " << depth
                          << "; it must be 1, or 4 for 8-bit integers";
@@ -107,14 +107,16 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError() << (isInteger ? "needs a scale for "
                                        : "takes no scale for ")
                          << element;
-  if ((getZero() || getCommonZero()) &&
+  if ((getZero() || getCommonZero() || getOffset()) &&
       (!element.isInteger(8) || getFloat8())) // C1
-    return emitOpError() << "takes no zero point for "
+    return emitOpError() << "takes no zero point or offset for "
                          << (getFloat8() ? "8-bit float codes in " : "")
                          << element;
   if (getZero() && getCommonZero()) // C3
     return emitOpError() << "has a zero point for each scale and "
                          << getCommonZero() << " for all";
+  if (getOffset() && (getZero() || getCommonZero())) // C3
+    return emitOpError("has zero points and an offset");
   if (!getScale())
     return success();
   auto scale = cast<RankedTensorType>(getScale().getType());
@@ -131,6 +133,10 @@ LogicalResult DequantizeOp::verify() {
     if (zero.getType() !=
         scale.clone(IntegerType::get(getContext(), 8, IntegerType::Unsigned)))
       return emitOpError() << "has zero points " << zero.getType()
+                           << " for scales " << scale;
+  if (Value offset = getOffset()) // C2
+    if (cast<RankedTensorType>(offset.getType()).getShape() != scale.getShape())
+      return emitOpError() << "has offsets " << offset.getType()
                            << " for scales " << scale;
   return success();
 }

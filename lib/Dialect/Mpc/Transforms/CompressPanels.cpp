@@ -27,8 +27,6 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Minimum size in bytes; smaller constants stay in cache between two GEMMs.
-static constexpr int64_t kLeastBytes = 1 << 16;
 /// Maximum number of rows for int8 multiplication. 64 weights cost five or six
 /// instructions per row as int8; dequantized, 12 for all rows plus four per
 /// row.
@@ -127,8 +125,9 @@ private:
   bool isWanted(Operation *op) const {
     if (mostRows == 0)
       return true;
-    return isa<MatmulOp>(op) && rowsOf(op) <= mostRows &&
-           byteCount(op->getOperand(1).getType()) >= kLeastBytes;
+    return isa<MatmulOp>(op) &&
+           rowsOf(op) <= std::max(mostRows, mostByteRows) &&
+           byteCount(op->getOperand(1).getType()) >= kLeastCompressedBytes;
   }
 
   /// Number of GEMM rows multiplied with each column of the constant.
@@ -156,10 +155,11 @@ private:
     // unit, factors are upcast in registers in any case.
     if (!element.isF32() && together == 1 && packed.getDepth() > 1)
       return;
+    bool onlyBytes = mostRows > 0 && rowsOf(op) > mostRows;
     auto [it, isNew] =
-        known.try_emplace({constant.getOperation(), run, inSteps});
+        known.try_emplace({constant.getOperation(), run, inSteps, onlyBytes});
     if (isNew)
-      it->second = store(constant, op, run, together);
+      it->second = store(constant, op, run, together, onlyBytes);
     if (!it->second)
       return;
     OpBuilder builder(op);
@@ -173,7 +173,8 @@ private:
 
   std::optional<QuantizedPanels> store(mpc::ConstantOp constant,
                                        ContractionOpInterface reader,
-                                       int64_t run, int64_t together) {
+                                       int64_t run, int64_t together,
+                                       bool onlyBytes) {
     auto type = cast<RankedTensorType>(constant.getType());
     bool isWide = type.getElementType().isF32();
     PackedAttr packed = packedOf(reader);
@@ -186,13 +187,14 @@ private:
       return std::nullopt;
     int64_t count = panels->count, depth = panels->depth,
             columns = panels->columns;
-    std::optional<LosslessPanels> form = findLosslessEncoding(
-        panels->numbers, count, depth, columns, run, together);
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(panels->numbers, count, depth, columns, run,
+                             together, onlyBytes || !isWide);
     if (!form)
       return std::nullopt;
     // For 16-bit weights only int8 is smaller, and for an int8 unit only in its
     // steps.
-    if (!isWide && (!areBytes(form->kind) || (hasUnit && form->depth == 1)))
+    if (!isWide && hasUnit && form->depth == 1)
       return std::nullopt;
     QuantizedPanels stored =
         QuantizedPanels::make(constant, *form, {count, depth, columns});
@@ -206,15 +208,9 @@ private:
                            /*depth=*/1);
   }
 
-  static bool areBytes(LosslessPanels::Kind kind) {
-    return kind != LosslessPanels::Kind::BFloat16 &&
-           kind != LosslessPanels::Kind::Float16 &&
-           kind != LosslessPanels::Kind::Int16;
-  }
-
-  /// Cache, keyed by the constant, its contiguous K extent, and whether rows
-  /// are decomposed into int8 slices.
-  std::map<std::tuple<Operation *, int64_t, bool>,
+  /// Cache, keyed by the constant, its contiguous K extent, whether rows are
+  /// decomposed into int8 slices, and whether only bytes are allowed.
+  std::map<std::tuple<Operation *, int64_t, bool, bool>,
            std::optional<QuantizedPanels>>
       known;
 };

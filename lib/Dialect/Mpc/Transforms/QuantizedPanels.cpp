@@ -46,17 +46,27 @@ static ArrayRef<char> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Returns true if all `scales` are exact in bf16.
-static bool areBf16(ArrayRef<float> scales) {
-  return llvm::all_of(scales, [](float scale) {
-    return (llvm::bit_cast<uint32_t>(scale) & 0xffff) == 0;
-  });
+/// Bits of all numbers as bf16, exact; empty if one is not.
+static std::vector<uint16_t> asBFloats(ArrayRef<float> numbers) {
+  std::vector<uint16_t> halves;
+  for (float number : numbers) {
+    auto bits = llvm::bit_cast<uint32_t>(number);
+    if (bits & 0xffff)
+      return {};
+    halves.push_back(bits >> 16);
+  }
+  return halves;
 }
 
-static std::vector<uint16_t> upperHalves(ArrayRef<float> numbers) {
+/// The same as f16.
+static std::vector<uint16_t> asHalves(ArrayRef<float> numbers) {
   std::vector<uint16_t> halves;
-  for (float number : numbers)
-    halves.push_back(llvm::bit_cast<uint32_t>(number) >> 16);
+  for (float number : numbers) {
+    std::optional<uint16_t> bits = exactHalf(number);
+    if (!bits)
+      return {};
+    halves.push_back(*bits);
+  }
   return halves;
 }
 
@@ -114,12 +124,22 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
   if (!form.isScaled())
     return stored;
   int64_t groups = depth / form.group;
-  std::vector<uint16_t> halves = upperHalves(form.scales);
-  stored.scale = areBf16(form.scales)
-                     ? make(groups, columns, builder.getBF16Type(),
-                            bytesOf(halves), "scales")
-                     : make(groups, columns, builder.getF32Type(),
-                            bytesOf(form.scales), "scales");
+  // The smallest float type in which all scales are exact.
+  auto makeFloats = [&](ArrayRef<float> numbers, StringRef suffix) -> Value {
+    if (std::vector<uint16_t> halves = asBFloats(numbers); !halves.empty())
+      return make(groups, columns, builder.getBF16Type(), bytesOf(halves),
+                  suffix);
+    if (std::vector<uint16_t> halves = asHalves(numbers); !halves.empty())
+      return make(groups, columns, builder.getF16Type(), bytesOf(halves),
+                  suffix);
+    return make(groups, columns, builder.getF32Type(),
+                {reinterpret_cast<const char *>(numbers.data()),
+                 numbers.size() * sizeof(float)},
+                suffix);
+  };
+  stored.scale = makeFloats(form.scales, "scales");
+  if (!form.offsets.empty())
+    stored.offset = makeFloats(form.offsets, "offsets");
   if (!form.zeros.empty())
     stored.zero =
         make(groups, columns, byteType(context), bytesOf(form.zeros), "zeros");
@@ -128,6 +148,7 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
 
 Value QuantizedPanels::widen(OpBuilder &builder, Location loc,
                              Type element) const {
-  return DequantizeOp::create(builder, loc, values, scale, zero, areNibbles,
-                              areFloats, commonZero, depth, element);
+  return DequantizeOp::create(builder, loc, values, scale, zero, offset,
+                              areNibbles, areFloats, commonZero, depth,
+                              element);
 }

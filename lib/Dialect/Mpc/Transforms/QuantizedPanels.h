@@ -15,6 +15,10 @@
 namespace mpc {
 class ConstantOp;
 
+/// Minimum size in bytes of constants to compress; smaller ones stay in cache
+/// between two uses.
+inline constexpr int64_t kLeastCompressedBytes = 1 << 16;
+
 /// Operands and attributes of an mpc.dequantize.
 struct QuantizedPanels {
   /// Creates the constants, next to `constant`, for its values in format
@@ -26,7 +30,7 @@ struct QuantizedPanels {
   mlir::Value widen(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Type element) const;
 
-  mlir::Value values, scale, zero;
+  mlir::Value values, scale, zero, offset;
   bool areNibbles = false, areFloats = false;
   int64_t commonZero = 0, depth = 1;
   /// Total size of the constants, in bytes.

@@ -37,8 +37,13 @@ struct QuantizedWeightRows {
   int64_t pieces() const { return depth / piece(); }
   int64_t words() const { return pieceBytes / 4; }
   int64_t perWord() const { return 32 / bits; }
-  /// Whether a line has several scales.
-  bool isGrouped() const { return narrow.getScale() && group < depth; }
+  /// Whether weights have offsets, so that each is scaled before it is
+  /// multiplied; otherwise sums are scaled.
+  bool hasOffset() const { return bool(narrow.getOffset()); }
+  /// Whether a line has several scales of sums.
+  bool isGrouped() const {
+    return narrow.getScale() && !hasOffset() && group < depth;
+  }
 };
 
 /// Distribution of the lines over threads: parameters of the schedule.

@@ -52,6 +52,8 @@ private:
   LogicalResult sumUp();
   LogicalResult addPiece(Value piece);
   void loadWords(Value piece);
+  /// Loads a number per column of the thread, of group `group`, as f32.
+  LogicalResult loadOfGroup(Value tensor, Value group, Value to);
   /// Accumulates the words of a chunk into `to`.
   void addWords(Value piece, Value to);
   LogicalResult join();
@@ -69,8 +71,9 @@ private:
   /// First column of the block and of the thread, and the lane within a column.
   Value blockBegin, inBlock, lane;
   /// Per thread: accumulators of columns and rows, those of a chunk, weights,
-  /// zero points, row elements of a word.
-  Value sums, ofPiece, words, zeros, row;
+  /// zero points, scales and offsets of weights with offsets, row elements of a
+  /// word.
+  Value sums, ofPiece, words, zeros, scales, offsets, row;
 };
 } // namespace
 
@@ -195,6 +198,10 @@ LogicalResult QuantizedGemvEmitter::sumUp() {
   words = kernel.local({tiles.columns, lines.words()}, b.getI32Type(), "words");
   if (lines.narrow.getZero())
     zeros = kernel.local({tiles.columns}, f32, "zeros");
+  if (lines.hasOffset()) {
+    scales = kernel.local({tiles.columns}, f32, "scales");
+    offsets = kernel.local({tiles.columns}, f32, "offsets");
+  }
   row = kernel.local({problem.m, lines.perWord()}, f32, "x");
   clear(sums);
   LogicalResult result = success();
@@ -245,6 +252,9 @@ void QuantizedGemvEmitter::addWords(Value piece, Value to) {
           numbersOfWord(kernel, lines, load(words, {c, w}), zero);
       for (auto [i, number] : llvm::enumerate(numbers)) {
         Value at = math().constant(int64_t(i)), weight = number;
+        if (offsets)
+          weight = math::FmaOp::create(b, kernel.loc, weight, load(scales, c),
+                                       load(offsets, c));
         unrolled(kernel, problem.m, "r", [&](Value r) {
           Value sum = math::FmaOp::create(b, kernel.loc, load(row, {r, at}),
                                           weight, load(to, {c, r}));
@@ -255,23 +265,34 @@ void QuantizedGemvEmitter::addWords(Value piece, Value to) {
   });
 }
 
+LogicalResult QuantizedGemvEmitter::loadOfGroup(Value tensor, Value group,
+                                                Value to) {
+  LogicalResult result = success();
+  unrolled(kernel, tiles.columns, "c", [&](Value c) {
+    FailureOr<Value> number = elements.emit(tensor, {columnOf(c), group}, 1);
+    if (failed(number)) {
+      result = failure();
+      return;
+    }
+    Value wide = *number;
+    if (isa<IntegerType>(wide.getType()))
+      wide = arith::UIToFPOp::create(b, kernel.loc, b.getF32Type(), wide);
+    store(wide, to, c);
+  });
+  return result;
+}
+
 LogicalResult QuantizedGemvEmitter::addPiece(Value piece) {
   LogicalResult result = success();
   loadWords(piece);
   Value group = math().div(math().mul(piece, lines.piece()), lines.group);
   named(math(), group, "group");
-  if (zeros)
-    unrolled(kernel, tiles.columns, "c", [&](Value c) {
-      FailureOr<Value> zero =
-          elements.emit(lines.narrow.getZero(), {columnOf(c), group}, 1);
-      if (failed(zero)) {
-        result = failure();
-        return;
-      }
-      Value wide =
-          arith::UIToFPOp::create(b, kernel.loc, b.getF32Type(), *zero);
-      store(wide, zeros, c);
-    });
+  if (zeros && failed(loadOfGroup(lines.narrow.getZero(), group, zeros)))
+    return failure();
+  if (offsets &&
+      (failed(loadOfGroup(lines.narrow.getScale(), group, scales)) ||
+       failed(loadOfGroup(lines.narrow.getOffset(), group, offsets))))
+    return failure();
   if (!lines.isGrouped()) {
     addWords(piece, sums);
     return result;
@@ -313,7 +334,7 @@ LogicalResult QuantizedGemvEmitter::join() {
   kernel.within(math().less(lane, 1), [&] {
     unrolled(kernel, tiles.columns, "c", [&](Value c) {
       Value scale;
-      if (lines.narrow.getScale() && !lines.isGrouped()) {
+      if (lines.narrow.getScale() && !lines.isGrouped() && !lines.hasOffset()) {
         FailureOr<Value> read = elements.emit(
             lines.narrow.getScale(), {columnOf(c), math().constant(0)}, 1);
         if (failed(read)) {

@@ -121,7 +121,7 @@ func.func @dequantize_c1_float8(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
 // -----
 
 func.func @dequantize_c1_float8_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op takes no zero point for 8-bit float codes in 'ui8'}}
+  // expected-error @below {{'mpc.dequantize' op takes no zero point or offset for 8-bit float codes in 'ui8'}}
   %0 = mpc.dequantize %x float8 scale(%s : tensor<2x1x4xf32>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
   return
 }
@@ -129,7 +129,7 @@ func.func @dequantize_c1_float8_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32
 // -----
 
 func.func @dequantize_c1_zero(%x: tensor<2x8x4xf16>) {
-  // expected-error @below {{'mpc.dequantize' op takes no zero point for 'f16'}}
+  // expected-error @below {{'mpc.dequantize' op takes no zero point or offset for 'f16'}}
   %0 = mpc.dequantize %x common_zero(8) : tensor<2x8x4xf16> to tensor<2x8x4xf32>
   return
 }
@@ -155,6 +155,22 @@ func.func @dequantize_c2_nibbles(%x: tensor<2x3x4xui8>, %s: tensor<2x2x4xf32>) {
 func.func @dequantize_c2_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>, %z: tensor<2x1x4xui8>) {
   // expected-error @below {{'mpc.dequantize' op has zero points 'tensor<2x1x4xui8>' for scales 'tensor<2x2x4xf32>'}}
   %0 = mpc.dequantize %x scale(%s : tensor<2x2x4xf32>) zero(%z : tensor<2x1x4xui8>) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c2_offset(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>, %o: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has offsets 'tensor<2x1x4xf32>' for scales 'tensor<2x2x4xf32>'}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x2x4xf32>) offset(%o : tensor<2x1x4xf32>) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c3_offset(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has zero points and an offset}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x2x4xf32>) offset(%s : tensor<2x2x4xf32>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
   return
 }
 

@@ -110,6 +110,8 @@ func.func @narrow_panels(%h: tensor<2x8x4xbf16>, %i: tensor<2x8x4xi8>, %n: tenso
   %5 = mpc.dequantize %n float8 scale(%g : tensor<2x4x4xbf16>) : tensor<2x4x4xui8> to tensor<2x4x4xf32>
   // CHECK: mpc.dequantize %{{.*}} nibbles scale(%{{.*}} : tensor<6x1xf32>) common_zero(8) : tensor<6x4xui8> to tensor<6x8xbf16>
   %6 = mpc.dequantize %l nibbles scale(%t : tensor<6x1xf32>) common_zero(8) : tensor<6x4xui8> to tensor<6x8xbf16>
+  // CHECK: mpc.dequantize %{{.*}} nibbles scale(%{{.*}} : tensor<6x1xf32>) offset(%{{.*}} : tensor<6x1xf32>) : tensor<6x4xui8> to tensor<6x8xf32>
+  %7 = mpc.dequantize %l nibbles scale(%t : tensor<6x1xf32>) offset(%t : tensor<6x1xf32>) : tensor<6x4xui8> to tensor<6x8xf32>
   return
 }
 

@@ -62,6 +62,8 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
     for panels `[P, K, C]`, computed in f32 and rounded to the result's type. With
     rank 2, `[P, K]`, panels have one column, and scales and zero points have rank
     2, too. `scale` defaults to 1. `zero` is an operand or one common value. With
+    `offset` instead, `result = scale * values + offset[p, k / G, c]`, rounded once
+    to f32 (GGUF's formats with a minimum per block). With
     `float8` bytes are codes of `mpc.decode_float8`. With `nibbles` (unsigned 4-bit
     values) byte `[p, i, c]` holds k index `2 * i` in its low four bits and
     `2 * i + 1` in its high ones. With `depth` D, for dot-product units that
@@ -72,24 +74,26 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
     - (C1) values are bf16 or f16, without scale and zero points, or 8-bit integers
       or i16 with a scale; nibbles and float codes are ui8, and only 8-bit integers
       have zero points.
-    - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is
-      a multiple of the depth, for nibbles of twice the depth.
-    - (C3) there is one kind of zero point.
-    - (C4) the depth is 1 or 4, and 1 unless values are 8-bit integers.
+    - (C2) scale and `offset` are `[P, K / G, C]` of floats, `zero` of ui8; G divides
+      K and is a multiple of the depth, for nibbles of twice the depth.
+    - (C3) there is one kind of zero point or an offset.
+    - (C4) the depth is 1 or 4, and 1 unless values are 8-bit integers without an
+      offset.
     - (C5) the result is f32; for bytes or rank 2 also bf16 or f16.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
-                       Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles, UnitAttr:$float8,
+                       Optional<Mpc_Tensor>:$zero, Optional<Mpc_FloatTensor>:$offset,
+                       UnitAttr:$nibbles, UnitAttr:$float8,
                        DefaultValuedAttr<I64Attr, "0">:$common_zero,
                        DefaultValuedAttr<I64Attr, "1">:$depth);
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = [{
     $values (`nibbles` $nibbles^)? (`float8` $float8^)? (`scale` `(` $scale^ `:` type($scale) `)`)?
-    (`zero` `(` $zero^ `:` type($zero) `)`)? (`common_zero` `(` $common_zero^ `)`)?
+    (`zero` `(` $zero^ `:` type($zero) `)`)? (`offset` `(` $offset^ `:` type($offset) `)`)? (`common_zero` `(` $common_zero^ `)`)?
     (`depth` `(` $depth^ `)`)? attr-dict `:` type($values) `to` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$values, "::mlir::Value":$scale,
-                                 "::mlir::Value":$zero, "bool":$nibbles, "bool":$float8,
+                                 "::mlir::Value":$zero, "::mlir::Value":$offset, "bool":$nibbles, "bool":$float8,
                                  "int64_t":$common_zero, "int64_t":$depth,
                                  "::mlir::Type":$element)>];
   let hasVerifier = 1;

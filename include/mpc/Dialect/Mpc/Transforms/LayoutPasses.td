@@ -182,18 +182,47 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
     Contract in: after mpc-pack-constants. Contract out: the same values.
     Numerics: unchanged; only lossless formats are used.
     Left alone if `most-rows` is given: GEMMs with more rows, which reuse a weight
-    too often for dequantization to pay off, constants of less than 64 KB, which
-    stay in cache, and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
+    too often for dequantization to pay off, unless they have at most
+    `most-byte-rows` and weights take 8 bits or less; constants of less than 64 KB,
+    which stay in cache; and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
     mode; scales per group of convolutions.
     Executed example: test/Dialect/Mpc/Transforms/compress-panels.mlir.
   }];
   let options = [
     Option<"mostRows", "most-rows", "int64_t", /*default=*/"0",
            "rows of the left-hand side up to which large constants are compressed; 0: no limit">,
+    Option<"mostByteRows", "most-byte-rows", "int64_t", /*default=*/"0",
+           "the same for constants that take 8 bits per element or less, if larger">,
     Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"1",
            "positions along K that the target's unit for unsigned by signed "
            "8-bit integers multiplies at once; 1: it has none, or 4">,
   ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored in a smaller type">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes saved">,
+  ];
+}
+
+def CompressTablesPass : Pass<"mpc-compress-tables", "::mlir::func::FuncOp"> {
+  let summary = "Compress constant embedding tables losslessly";
+  let description = [{
+    Stores a constant matrix of which `mpc.gather` takes rows like mpc-compress-panels
+    stores panels, one row of the table per row; the reader's kernel fuses the
+    `mpc.dequantize` and restores the values of the rows that it takes.
+
+    ```mlir
+    %0 = mpc.gather %table, %ids axis(0) : (tensor<512x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+    // becomes, where each group of 32 columns is a multiple of 255 steps or less
+    %t = mpc.dequantize %q scale(%s : tensor<512x2xf16>) : tensor<512x64xi8> to tensor<512x64xf32>
+    %0 = mpc.gather %t, %ids axis(0) : (tensor<512x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+    ```
+
+    Contract in: after mpc-pack-constants. Contract out: the same values.
+    Numerics: unchanged; only lossless formats are used.
+    Left alone: tables with other readers, and those of less than 64 KB.
+    Executed example: test/Dialect/Mpc/Transforms/compress-tables.mlir.
+  }];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
     Statistic<"numNarrowed", "constants-narrowed", "constants stored in a smaller type">,
