@@ -11,9 +11,11 @@
 #include "MatchUtils.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -42,6 +44,9 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
       else if (bytes > maxBytes)
         return false;
     }
+    // Otherwise every run would upcast the largest weights.
+    if (isa<CastOp>(op) && stored > 0)
+      return true;
     for (Value result : op->getResults())
       if (byteCount(result.getType()) > std::max<int64_t>(maxBytes, stored))
         return false;
@@ -77,6 +82,13 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
       ++numTooLarge;
       return success();
     }
+    if (FailureOr<ElementsAttr> moved = transformConstant(op);
+        succeeded(moved)) {
+      replace(op, 0, *moved);
+      op->erase();
+      folded = true;
+      return success();
+    }
     SmallVector<reference::Tensor> operands;
     for (Value operand : op->getOperands()) {
       FailureOr<reference::Tensor> tensor = valueOf(operand);
@@ -91,16 +103,19 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
     if (failed(reference::evaluate(op, pointers, results,
                                    reference::Rounding::Float64)))
       return failure();
-    OpBuilder builder(op);
-    for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results)) {
-      ElementsAttr value = tensor.toAttr(mpc::opName(op));
-      auto constant = ConstantOp::create(builder, op->getLoc(), value);
-      copyLayer(op, constant);
-      result.replaceAllUsesWith(constant.getResult());
-    }
+    for (auto [index, tensor] : llvm::enumerate(results))
+      replace(op, index, tensor.toAttr(mpc::opName(op)));
     op->erase();
     folded = true;
     return success();
+  }
+
+  /// Replaces result `index` of `op` by a constant.
+  static void replace(Operation *op, size_t index, ElementsAttr value) {
+    OpBuilder builder(op);
+    auto constant = ConstantOp::create(builder, op->getLoc(), value);
+    copyLayer(op, constant);
+    op->getResult(index).replaceAllUsesWith(constant.getResult());
   }
 
   static FailureOr<reference::Tensor> valueOf(Value value) {

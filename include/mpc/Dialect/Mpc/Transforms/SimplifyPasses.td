@@ -61,7 +61,8 @@ def FoldConstantsPass : Pass<"mpc-fold-constants", "::mlir::func::FuncOp"> {
     rounds as at run time, pinned casts included.
 
     Left alone: results of more than `max-bytes` that are larger than the op's
-    operands together, and ops of more than `max-flops`.
+    operands together, except casts of stored constants, and ops of more than
+    `max-flops`.
 
     Example: test/Dialect/Mpc/Transforms/fold-constants.mlir
   }];
