@@ -183,7 +183,7 @@ class Batch:
         least = tokens if is_given and tokens is not None else 1
         if least > room:
             remedy = f"generate at most {room} tokens" if room >= 1 else "give a shorter prompt"
-            if not self._endless and most == self._decoder.capacity:
+            if what.endswith("cache") and most != self._decoder.positions:
                 remedy += ", or open the decoder with a larger capacity"
             raise InvalidArgument(self._name, f"a prompt of {len(prompt)} tokens and {least} more need "
                                   f"{len(prompt) + least - 1} {what}, which has {most}; {remedy}")
