@@ -75,11 +75,11 @@ TEST(SamplerTest, PenalizesTokensOfTheText) {
   Sampler sampler = *Sampler::create({.repetitionPenalty = 1.5});
   constexpr std::array<int64_t, 2> kPrompt = {1, -7};
   sampler.observe(kPrompt);
-  std::vector<int64_t> greedy;
-  for (int i = 0; i < 3; ++i)
-    greedy.push_back(*sampler.next(kLogits));
+  std::array<int64_t, 3> greedy;
+  for (int64_t &token : greedy)
+    token = *sampler.next(kLogits);
   // 2 / 1.5 of tokens 1 and 3 exceeds the logit 1 of token 2.
-  EXPECT_EQ(greedy, (std::vector<int64_t>{3, 1, 1}));
+  EXPECT_EQ(greedy, (std::array<int64_t, 3>{3, 1, 1}));
   // Negative logits are multiplied.
   Sampler negative = *Sampler::create({.repetitionPenalty = 3});
   constexpr std::array<float, 2> kNegative = {-1, -2};
