@@ -7,6 +7,7 @@
 #include "mpc/Analysis/LosslessEncoding.h"
 
 #include "mpc/Support/Float8.h"
+#include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -318,29 +319,47 @@ static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
   return grids;
 }
 
+/// Computes the integers of a row of numbers. These loops are vectorized.
+MPC_VECTOR_CLONES
+static void integersOfRow(const float *numbers, const float *scales,
+                          const float *offsets, int32_t *integers,
+                          int64_t count) {
+  if (!offsets)
+    for (int64_t i = 0; i < count; ++i)
+      integers[i] = int32_t(roundEven(double(numbers[i]) / scales[i]));
+  else
+    for (int64_t i = 0; i < count; ++i)
+      integers[i] = int32_t(
+          roundEven((double(numbers[i]) - double(offsets[i])) / scales[i]));
+}
+
 /// Stores the integers of `panels` for the scales and zero points or offsets of
 /// `form`.
 static void storeIntegers(const Panels &panels, LosslessPanels &form) {
   bool areNibbles = form.kind == LosslessPanels::Kind::Nibbles;
   int64_t groups = panels.depth / form.group, perByte = areNibbles ? 2 : 1;
   form.values.assign(panels.numbers.size() / perByte, 0);
+  std::vector<int32_t> integers(panels.columns);
   for (int64_t panel = 0; panel < panels.count; ++panel)
-    for (int64_t k = 0; k < panels.depth; ++k)
-      for (int64_t column = 0; column < panels.columns; ++column) {
-        int64_t place =
-            (panel * groups + k / form.group) * panels.columns + column;
-        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-        double offset = form.offsets.empty() ? 0 : form.offsets[place];
-        auto integer =
-            int64_t(roundEven((double(panels.at(panel, k, column)) - offset) /
-                              double(form.scales[place])));
-        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
-        int64_t at =
-            (line * panels.columns + column) * form.depth + k % form.depth;
-        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
-        form.values[at] =
-            char(uint8_t(form.values[at]) | (integer + zero) << shift);
-      }
+    for (int64_t k = 0; k < panels.depth; ++k) {
+      int64_t first = (panel * groups + k / form.group) * panels.columns;
+      const float *numbers =
+          panels.numbers.data() + (panel * panels.depth + k) * panels.columns;
+      integersOfRow(numbers, form.scales.data() + first,
+                    form.offsets.empty() ? nullptr
+                                         : form.offsets.data() + first,
+                    integers.data(), panels.columns);
+      for (int64_t column = 0; column < panels.columns; ++column)
+        integers[column] += int32_t(
+            form.zeros.empty() ? form.commonZero : form.zeros[first + column]);
+      int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
+      char *to = form.values.data() + line * panels.columns * form.depth +
+                 k % form.depth;
+      int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+      for (int64_t column = 0; column < panels.columns; ++column)
+        to[column * form.depth] = char(uint8_t(to[column * form.depth]) |
+                                       uint8_t(integers[column] << shift));
+    }
 }
 
 /// Returns the stored integers of `panels` on `grids`.
@@ -457,7 +476,7 @@ static std::optional<LosslessPanels> int16Of(const Panels &panels) {
 }
 
 /// Returns the bits of `number` as bf16, or nullopt if it is not exact.
-static std::optional<uint16_t> bexactHalf(float number) {
+static std::optional<uint16_t> exactBFloat(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
   if (bits & 0xffff)
@@ -521,7 +540,7 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
   if (onlyBytes)
     return std::nullopt;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, exactBFloat))
     return form;
   if (std::optional<LosslessPanels> form =
           halvesOf(panels, LosslessPanels::Kind::Float16, exactHalf))
