@@ -212,8 +212,7 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
                 narrow,
                 AsmResourceBlob(
                     {static_cast<const char *>(held.get()), data.size()},
-                    alignof(std::max_align_t),
-                    [held](void *, size_t, size_t) {},
+                    kConstantAlignment, [held](void *, size_t, size_t) {},
                     /*dataIsMutable=*/false),
                 own, arrayKey(key, "values")));
     return mpc::ConstantOp::create(builder, constant.getLoc(),
