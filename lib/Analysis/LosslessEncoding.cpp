@@ -318,22 +318,30 @@ static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
   return grids;
 }
 
+/// Returns the integer of `number` in the group of scale `place`.
+static int64_t integerOf(const LosslessPanels &form, float number,
+                         int64_t place) {
+  double offset = form.offsets.empty() ? 0 : form.offsets[place];
+  // All numbers of the group are zero, or the offset.
+  if (form.scales[place] == 0)
+    return 0;
+  return int64_t(
+      roundEven((double(number) - offset) / double(form.scales[place])));
+}
+
 /// Stores the integers of `panels` for the scales and zero points or offsets of
 /// `form`.
 static void storeIntegers(const Panels &panels, LosslessPanels &form) {
   bool areNibbles = form.kind == LosslessPanels::Kind::Nibbles;
-  int64_t groups = panels.depth / form.group, perByte = areNibbles ? 2 : 1;
+  int64_t perByte = areNibbles ? 2 : 1;
   form.values.assign(panels.numbers.size() / perByte, 0);
   for (int64_t panel = 0; panel < panels.count; ++panel)
     for (int64_t k = 0; k < panels.depth; ++k)
       for (int64_t column = 0; column < panels.columns; ++column) {
         int64_t place =
-            (panel * groups + k / form.group) * panels.columns + column;
+            form.scaleIndex(panel, k, column, panels.depth, panels.columns);
         int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-        double offset = form.offsets.empty() ? 0 : form.offsets[place];
-        auto integer =
-            int64_t(roundEven((double(panels.at(panel, k, column)) - offset) /
-                              double(form.scales[place])));
+        int64_t integer = integerOf(form, panels.at(panel, k, column), place);
         int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
         int64_t at =
             (line * panels.columns + column) * form.depth + k % form.depth;
@@ -483,12 +491,63 @@ halvesOf(const Panels &panels, LosslessPanels::Kind kind,
   return form;
 }
 
-/// Shares factors of scales that do not fit into 16 bits.
+/// Stores scales that do not fit into 16 bits as integers times a factor per
+/// 256 positions, if numbers stay the same.
 static void shareWideScales(LosslessPanels &form, const Panels &panels) {
-  for (auto *bitsOf : {exactBFloat, exactHalf})
-    if (llvm::all_of(form.scales, bitsOf))
-      return;
-  shareScaleFactors(form, panels.count, panels.depth, panels.columns);
+  constexpr int64_t kFactorGroup = 256;
+  int64_t groups = panels.depth / form.group,
+          shared = kFactorGroup / form.group;
+  bool hasOffsets = !form.offsets.empty();
+  int64_t levels = form.kind == LosslessPanels::Kind::Nibbles ? 16 : 256;
+  if (!form.zeros.empty() || shared < 2 || kFactorGroup % form.group ||
+      groups % shared || llvm::all_of(form.scales, exactBFloat) ||
+      llvm::all_of(form.scales, exactHalf))
+    return;
+  std::vector<GroupScale> scales;
+  for (float scale : form.scales)
+    scales.push_back({scale, 0, 0});
+  std::vector<int16_t> integers;
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        int64_t place =
+            form.scaleIndex(panel, k, column, panels.depth, panels.columns);
+        int64_t integer = integerOf(form, panels.at(panel, k, column), place);
+        integers.push_back(int16_t(integer));
+        GroupScale &group = scales[place];
+        group.divisor = std::gcd(group.divisor, integer);
+        group.largest = std::max(group.largest, std::abs(integer));
+      }
+  // Offsets have integers from zero on, others of either sign.
+  std::optional<SharedScales> found =
+      findSharedScales(scales, panels.count, groups, panels.columns, shared,
+                       hasOffsets ? levels - 1 : levels / 2 - 1);
+  if (!found)
+    return;
+  LosslessPanels renewed = form;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    size_t line = i / panels.columns / shared;
+    renewed.scales[i] =
+        found->factors[line * panels.columns + i % panels.columns] *
+        float(found->values[i]);
+  }
+  // The integers change with the scales.
+  auto integer = integers.begin();
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        int64_t place =
+            form.scaleIndex(panel, k, column, panels.depth, panels.columns);
+        double before = double(*integer++) * double(form.scales[place]);
+        double after =
+            double(integerOf(renewed, panels.at(panel, k, column), place)) *
+            double(renewed.scales[place]);
+        if (before != after)
+          return;
+      }
+  form = std::move(renewed);
+  form.shared = std::move(found);
+  storeIntegers(panels, form);
 }
 
 std::optional<LosslessPanels>
