@@ -10,6 +10,8 @@
 
 #include "mpc/Analysis/LosslessEncoding.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,12 +37,12 @@ factorOf(llvm::ArrayRef<GroupScale> scales, int64_t most) {
     return std::nullopt;
   // The stored factor may be a part of it. Prefers one that is exact in f16.
   float found = 0;
-  std::vector<uint8_t> integers;
+  std::vector<uint8_t> integers, candidate;
   for (int64_t part = 1; part <= kMostScale; ++part) {
     float factor = grid->scale / float(part);
     if (factor * float(part) != grid->scale || !std::isnormal(factor))
       continue;
-    std::vector<uint8_t> candidate;
+    candidate.clear();
     for (auto [each, scale] : llvm::zip_equal(scales, coarsest)) {
       auto integer = int64_t(double(scale) / double(factor));
       // Larger integers of the group have a smaller scale.
@@ -60,7 +62,7 @@ factorOf(llvm::ArrayRef<GroupScale> scales, int64_t most) {
     bool isHalf = exactHalf(factor).has_value();
     if (found == 0 || isHalf) {
       found = factor;
-      integers = std::move(candidate);
+      integers = candidate;
     }
     if (isHalf)
       break;

@@ -122,11 +122,6 @@ struct LosslessPanels {
   std::optional<SharedScales> shared;
 
   bool isScaled() const { return kind >= Kind::Int16; }
-  /// Index of the scale of a number of panels of `depth` x `columns`.
-  int64_t scaleIndex(int64_t panel, int64_t k, int64_t column, int64_t depth,
-                     int64_t columns) const {
-    return (panel * (depth / group) + k / group) * columns + column;
-  }
 };
 
 /// Returns the encoding of panels that takes the fewest bytes and reproduces
