@@ -7,8 +7,10 @@
 #include "CompileCache.h"
 
 #include "Compiler.h"
+#include "DiskConstantStore.h"
 
 #include "Runtime/CUDA/Nvrtc.h"
+#include "Runtime/Container/Container.h"
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
 #include "Runtime/LibraryFunctions.h"
@@ -49,9 +51,7 @@ static std::string identityOf(const void *address) {
              status.getLastModificationTime().time_since_epoch().count());
 }
 
-/// Identifies this build of mpc, compiler and runtime, among builds of one
-/// version.
-static std::string buildIdentity() {
+std::string mpc::buildIdentity() {
   std::string compiler =
       identityOf(reinterpret_cast<const void *>(&buildIdentity));
   std::string runtime =
@@ -392,6 +392,18 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
   return message;
 }
 
+/// Returns the bytes of weights that an entry refers to.
+static std::shared_ptr<const void> readWeights(const std::string &key,
+                                               size_t bytes) {
+  return DiskConstantStore(DiskConstantStore::diskFolder()).find(key, bytes);
+}
+
+std::shared_ptr<ConstantStore> CompileCache::weights() const {
+  if (key.empty())
+    return nullptr;
+  return std::make_shared<DiskConstantStore>(DiskConstantStore::diskFolder());
+}
+
 void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
   fixed.assign(names.begin(), names.end());
   if (!key.empty())
@@ -412,15 +424,24 @@ std::optional<CachedCompile> CompileCache::find(bool spoken) const {
     return std::nullopt;
   }
   const json::Array *list = parsed->getAsArray();
-  Result<ExecutableFile> file =
-      ExecutableFile::fromMemory(entry->owner, entry->body, model.name());
+  Result<ExecutableFile> file = ExecutableFile::fromMemory(
+      entry->owner, entry->body, model.name(), readWeights);
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
     if (auto message = fromJson(value); message && options.onDiagnostic &&
                                         !(spoken && message->stage == "import"))
       options.onDiagnostic(*message);
-  return CachedCompile{std::move(*file), entry->body};
+  return CachedCompile{std::move(*file), entry->body, entry->owner};
+}
+
+Result<std::vector<std::byte>>
+CompileCache::complete(const CachedCompile &kept) {
+  Result<container::Contents> contents =
+      container::decode(kept.owner, kept.bytes, kept.file.model(), readWeights);
+  if (!contents.ok())
+    return contents.status();
+  return container::encode(std::move(*contents));
 }
 
 void CompileCache::store(llvm::ArrayRef<std::byte> bytes,

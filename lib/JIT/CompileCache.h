@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_JIT_COMPILECACHE_H
 #define MPC_LIB_JIT_COMPILECACHE_H
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/ExecutableFile.h"
@@ -22,10 +23,16 @@
 
 namespace mpc {
 
+/// Identifies this build of mpc, compiler and runtime, among builds of one
+/// version; empty if unknown.
+std::string buildIdentity();
+
 /// A cached compile, opened. The bytes live as long as `file`.
 struct CachedCompile {
   ExecutableFile file;
   llvm::ArrayRef<std::byte> bytes;
+  /// Owner of the bytes.
+  std::shared_ptr<const void> owner;
 };
 
 /// Entry of one compile in the user's on-disk cache. The key covers the bytes
@@ -42,6 +49,9 @@ public:
 
   /// Returns true if store() would write an entry.
   bool keeps() const { return !key.empty(); }
+  /// Returns the store of the large constants of entries; null if the cache is
+  /// disabled.
+  std::shared_ptr<ConstantStore> weights() const;
   /// Returns the entry of an equal compile. Replays its diagnostics to the
   /// options' callback, without those of stage import if `spoken` (that stage
   /// already reported them).
@@ -49,8 +59,11 @@ public:
   /// Sets the inputs that became constants: their values become part of the
   /// key.
   void fixInputs(llvm::ArrayRef<std::string> names);
-  /// Stores an executable file and the diagnostics of its compile, unless the
-  /// input has changed since the key was computed.
+  /// Returns an entry's file with all of its constants.
+  static Result<std::vector<std::byte>> complete(const CachedCompile &kept);
+  /// Stores an executable file, which may refer to weights(), and the
+  /// diagnostics of its compile, unless the input has changed since the key was
+  /// computed.
   void store(llvm::ArrayRef<std::byte> bytes,
              llvm::ArrayRef<Diagnostic> messages) const;
 

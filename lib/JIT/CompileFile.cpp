@@ -68,11 +68,14 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
     return Status(StatusCode::InvalidArgument, output, "no target was given");
   CompileCache cache(model, infos, options);
   if (std::optional<CachedCompile> kept = cache.find())
-    return writeFile(kept->file, kept->bytes, output);
+    if (Result<std::vector<std::byte>> bytes = CompileCache::complete(*kept);
+        bytes.ok())
+      return writeFile(kept->file, *bytes, output);
   CompileOptions choices = options;
   std::vector<Diagnostic> messages;
   choices.onDiagnostic = recordInto(messages, options.onDiagnostic);
-  FileCompiler compiler(model, choices, /*manyTargets=*/infos.size() > 1);
+  FileCompiler compiler(model, choices, /*manyTargets=*/infos.size() > 1,
+                        cache.weights());
   std::vector<std::map<std::string, int64_t>> sets = options.specialisations;
   if (sets.empty())
     sets.emplace_back();
@@ -94,7 +97,10 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
                   "was written but cannot be loaded: " +
                       file.status().toString());
   Result<CompiledFile> written = writeFile(*file, *bytes, output);
-  if (written.ok())
-    cache.store(*bytes, messages);
+  if (written.ok() && cache.keeps())
+    if (Result<std::vector<std::byte>> entry =
+            compiler.encode(/*refersToWeights=*/true);
+        entry.ok())
+      cache.store(*entry, messages);
   return written;
 }

@@ -6,6 +6,7 @@
 
 #include "Compiler.h"
 
+#include "DiskConstantStore.h"
 #include "KnownValues.h"
 #include "OrcJit.h"
 #include "PastPositions.h"
@@ -131,6 +132,7 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
   // Printing a whole function after each message is noise.
   ctx->printOpOnDiagnostic(false);
   ctx->loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
+  setStore(std::make_shared<DiskConstantStore>());
   ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
     hear(message);
     return success();
@@ -138,6 +140,10 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
 }
 
 Compiler::~Compiler() = default;
+
+void Compiler::setStore(std::shared_ptr<ConstantStore> store) {
+  setConstantStore(ctx.get(), std::move(store));
+}
 
 //===----------------------------------------------------------------------===//
 // Stages
@@ -186,6 +192,9 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
     return {};
   if (Status status = makeFolder(options.dumpDir); !status.ok())
     return status;
+  if (failed(computeConstants(module)))
+    return Status(StatusCode::ResourceExhausted, stage,
+                  "no memory for the constants of a dump");
   std::string number = (dumped < 10 ? "0" : "") + std::to_string(dumped);
   ++dumped;
   SmallString<128> path(options.dumpDir);
@@ -336,6 +345,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   // In training they are parameters.
   import.replacesInitializers = !options.training;
   import.caller = options.caller;
+  import.trustsFileTimes = !options.verifyFiles;
   import.batch = options.batch;
   import.growsCaches = !options.caches.empty() || options.padded;
   import.checksKnownIndicesLater =
@@ -347,7 +357,8 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   import.inputSymbols = &found;
   if (!options.inputValues.empty())
     import.offeredValue = [&](StringRef name) { return offeredValue(name); };
-  if (model.readsExternal())
+  if (model.readsExternal()) {
+    sources.push_back(model);
     import.externalData =
         [&](StringRef name) -> llvm::Expected<ArrayRef<char>> {
       Result<std::span<const std::byte>> data = model.external(name.str());
@@ -356,6 +367,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
       return ArrayRef(reinterpret_cast<const char *>(data->data()),
                       data->size());
     };
+  }
   StringRef folder;
   if (model.isFile()) {
     folder = llvm::sys::path::parent_path(model.name());
@@ -432,18 +444,25 @@ std::optional<ElementType> Compiler::cacheType() {
 /// memory once. Constants are paired in order.
 static void shareConstants(func::FuncOp function, func::FuncOp copy) {
   auto resourcesOf = [](func::FuncOp function) {
-    SmallVector<AsmResourceBlob *> blobs;
+    SmallVector<DenseResourceElementsAttr> resources;
     function.walk([&](mpc::ConstantOp op) {
-      if (auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue()))
-        if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
-          blobs.push_back(blob);
+      if (auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue());
+          resource && resourceBytes(resource) > 0)
+        resources.push_back(resource);
     });
-    return blobs;
+    return resources;
   };
-  for (auto [own, other] : llvm::zip(resourcesOf(function), resourcesOf(copy)))
-    if (own != other && own->getData() == other->getData())
-      *other = UnmanagedAsmResourceBlob::allocateWithAlign(
-          own->getData(), own->getDataAlignment());
+  for (auto [own, other] :
+       llvm::zip(resourcesOf(function), resourcesOf(copy))) {
+    ArrayRef<char> kept = own.getRawHandle().getBlob()->getData();
+    AsmResourceBlob &shared = *other.getRawHandle().getBlob();
+    // Keys are digests, or names of file ranges.
+    if (kept.data() != shared.getData().data() &&
+        kept.size() == shared.getData().size() &&
+        constantKey(own) == constantKey(other))
+      shared = UnmanagedAsmResourceBlob::allocateWithAlign(
+          kept, alignof(std::max_align_t));
+  }
 }
 
 Status Compiler::compareLengths(const ModelSource &model,

@@ -14,6 +14,7 @@
 
 #include "mpc/Analysis/LayerTypeSummary.h"
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
@@ -96,6 +97,9 @@ public:
   /// contains the code. Deterministic.
   Result<std::vector<std::byte>> generateFile(mlir::ModuleOp module,
                                               Program &program);
+
+  /// Replaces the store of large constants, which is in memory by default.
+  void setStore(std::shared_ptr<ConstantStore> store);
 
   /// All diagnostics so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }

@@ -58,7 +58,8 @@ Status DeviceCompilation::import() {
   CompileOptions choices = options;
   if (cache)
     choices.onDiagnostic = recordInto(messages, options.onDiagnostic);
-  compiler.emplace(model, choices, /*manyTargets=*/false);
+  compiler.emplace(model, choices, /*manyTargets=*/false,
+                   cache ? cache->weights() : nullptr);
   Status status = compiler->import(info);
   if (status.ok() && cache && !compiler->fixedInputs().empty())
     cache->fixInputs(compiler->fixedInputs());
@@ -90,7 +91,9 @@ Result<Executable> DeviceCompilation::finish() {
 
 void DeviceCompilation::keep() {
   // A result that cannot be encoded is just not cached.
-  if (Result<std::vector<std::byte>> bytes = compiler->encode(); bytes.ok())
+  if (Result<std::vector<std::byte>> bytes =
+          compiler->encode(/*refersToWeights=*/true);
+      bytes.ok())
     cache->store(*bytes, messages);
 }
 

@@ -48,9 +48,11 @@ static void describeRounding(func::FuncOp entry,
 }
 
 FileCompiler::FileCompiler(const ModelSource &model,
-                           const CompileOptions &options, bool manyTargets)
+                           const CompileOptions &options, bool manyTargets,
+                           std::shared_ptr<ConstantStore> store)
     : model(model), options(options), dims(options.dims),
-      dumpDir(options.dumpDir), manyTargets(manyTargets) {
+      dumpDir(options.dumpDir), manyTargets(manyTargets),
+      store(std::move(store)) {
   contents.model = llvm::sys::path::filename(model.name()).str();
   contents.policy = llvm::sys::path::filename(options.policy).str();
   contents.compiler = "mpc " MPC_VERSION ", LLVM " LLVM_VERSION_STRING;
@@ -83,6 +85,8 @@ Status FileCompiler::import(const TargetInfo &target) {
   if (!made.ok())
     return made.status();
   compiler = std::move(*made);
+  if (store)
+    compiler->setStore(store);
   Result<Compiler::Module> read = compiler->import(model);
   if (!read.ok())
     return read.status();
@@ -144,11 +148,11 @@ Status FileCompiler::add(const TargetInfo &target) {
   return status.ok() ? finish() : status;
 }
 
-Result<std::vector<std::byte>> FileCompiler::encode() {
+Result<std::vector<std::byte>> FileCompiler::encode(bool refersToWeights) {
   size_t next = 0;
   for (container::StoredSpecialisation &specialisation :
        contents.specialisations)
     for (container::StoredProgram &stored : specialisation.programs)
       stored.code = code[next++];
-  return container::encode(contents);
+  return container::encode(contents, refersToWeights);
 }

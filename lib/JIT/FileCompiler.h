@@ -22,9 +22,10 @@ namespace mpc {
 /// go to the options' `onDiagnostic` only.
 class FileCompiler {
 public:
-  /// With `manyTargets` each target dumps into its own folder.
+  /// With `manyTargets` each target dumps into its own folder. `store` holds
+  /// the large constants, by default in memory.
   FileCompiler(const ModelSource &model, const CompileOptions &options,
-               bool manyTargets);
+               bool manyTargets, std::shared_ptr<ConstantStore> store = {});
 
   /// Starts the next specialization, whose symbolic dimensions are the options'
   /// and `dims`. Optional before the first target.
@@ -56,8 +57,9 @@ public:
   Program &program() { return current().programs.back().program; }
   const std::vector<std::byte> &object() const { return code.back(); }
 
-  /// Encodes the file of all finished targets.
-  Result<std::vector<std::byte>> encode();
+  /// Encodes the file of all finished targets; with `refersToWeights` without
+  /// the constants that the store persists.
+  Result<std::vector<std::byte>> encode(bool refersToWeights = false);
 
 private:
   container::StoredSpecialisation &current() {
@@ -76,6 +78,7 @@ private:
   const std::map<std::string, int64_t> dims;
   const std::string dumpDir;
   const bool manyTargets;
+  const std::shared_ptr<ConstantStore> store;
   container::Contents contents;
   /// Storage of the contents' spans.
   std::vector<std::vector<std::byte>> code;

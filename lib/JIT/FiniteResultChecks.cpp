@@ -50,6 +50,18 @@ static uint8_t valuesAmong(ArrayRef<Bits> bits, Bits exponent) {
   return values;
 }
 
+static uint8_t valuesAmong(const ConstantBytes &bytes, FloatType type) {
+  if (type.isF64())
+    return valuesAmong<uint64_t>(bytes.as<uint64_t>(), 0x7FF0000000000000);
+  if (type.isF32())
+    return valuesAmong<uint32_t>(bytes.as<uint32_t>(), 0x7F800000);
+  if (type.isF16())
+    return valuesAmong<uint16_t>(bytes.as<uint16_t>(), 0x7C00);
+  if (type.isBF16())
+    return valuesAmong<uint16_t>(bytes.as<uint16_t>(), 0x7F80);
+  return 0;
+}
+
 /// Returns the NonFinite values of a float constant.
 static uint8_t valuesOf(mpc::ConstantOp constant) {
   auto type =
@@ -59,18 +71,14 @@ static uint8_t valuesOf(mpc::ConstantOp constant) {
   if (std::optional<double> splat = splatValue(constant.getValue()))
     return valuesAmong<uint64_t>(llvm::bit_cast<uint64_t>(*splat),
                                  0x7FF0000000000000);
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-  if (failed(bytes))
-    return 0;
-  if (type.isF64())
-    return valuesAmong<uint64_t>(bytes->as<uint64_t>(), 0x7FF0000000000000);
-  if (type.isF32())
-    return valuesAmong<uint32_t>(bytes->as<uint32_t>(), 0x7F800000);
-  if (type.isF16())
-    return valuesAmong<uint16_t>(bytes->as<uint16_t>(), 0x7C00);
-  if (type.isBF16())
-    return valuesAmong<uint16_t>(bytes->as<uint16_t>(), 0x7F80);
-  return 0;
+  auto compute = [&]() -> std::optional<uint8_t> {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+    if (failed(bytes))
+      return std::nullopt;
+    return valuesAmong(*bytes, type);
+  };
+  ConstantRecipe recipe{"non-finite values", {constant.getValue()}, {}};
+  return rememberFact<uint8_t>(recipe, type, compute).value_or(0);
 }
 
 /// Returns true if `op` normally yields finite results from infinite operands,

@@ -222,7 +222,7 @@ static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
       UnmanagedAsmResourceBlob::allocateWithAlign(
           ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
           alignof(std::max_align_t)),
-      name);
+      name, "external " + name.str());
 }
 
 /// Gives constants that name external data its bytes.

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler.h"
-#include "SharedConstants.h"
+#include "DiskConstantStore.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -46,7 +46,12 @@ public:
             int64_t(bytes->bytes().size()) != value.initialType().byteCount())
           return argument.emitError("the initial value of argument '")
                  << value.name << "' has no data";
-        value.initial = shareConstant(bytes->bytes());
+        value.initial = DiskConstantStore().get(
+            constantKey(initial), bytes->bytes().size(),
+            [&](MutableArrayRef<char> target) {
+              llvm::copy(bytes->bytes(), target.begin());
+              return success();
+            });
         if (!value.initial)
           return argument.emitError("no memory for the initial value of '")
                  << value.name << "'";
@@ -107,20 +112,24 @@ private:
   }
 
   LogicalResult addConstant(exe::ConstantOp constant) {
-    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-    if (failed(bytes))
+    ElementsAttr value = constant.getValue();
+    std::string key = constantKey(value);
+    if (key.empty())
       return constant.emitError("constant '")
              << constant.getSymName() << "' has no data";
-    size_t size = bytes->bytes().size();
-    std::shared_ptr<const void> data = shareConstant(bytes->bytes());
+    auto size = size_t(byteCount(value.getType()));
+    std::shared_ptr<const void> data = storedConstant(value);
     if (!data)
       return constant.emitError("no memory for ")
              << size << " bytes of a constant";
+    ConstantStore *store = constantStore(module.getContext());
+    if (!store || !store->persists(key, size))
+      key.clear();
     places[constant.getSymName()] = {BufferRef::Kind::Constant,
                                      int64_t(program->constants.size())};
-    program->constants.push_back({constant.getSymName().str(),
-                                  runtimeType(constant.getTensorType()),
-                                  std::move(data), int64_t(size)});
+    program->constants.push_back(
+        {constant.getSymName().str(), runtimeType(constant.getTensorType()),
+         std::move(data), int64_t(size), std::move(key)});
     return success();
   }
 

@@ -4,7 +4,8 @@
 //
 // An entry is a magic number, the SHA-256 of its bytes, and the bytes. A
 // two-part entry has a header of 64 bytes (CacheEntryHeader), the body at the
-// next multiple of 64, and then the head.
+// next multiple of 64, and then the head. An entry of pages starts with its
+// bytes, so that a mapping can use huge pages, and ends with a PagesTrailer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,6 +55,12 @@ struct CacheEntryHeader {
 };
 constexpr CacheEntryHeader kPartsHeader = {};
 static_assert(sizeof(CacheEntryHeader) == 64);
+
+/// End of an entry of pages, at a multiple of 64.
+struct PagesTrailer {
+  std::array<uint8_t, 8> magic = {'M', 'P', 'C', 'K', 'E', 'P', 'T', 3};
+  uint64_t bytes = 0;
+};
 
 /// RAII file descriptor.
 struct File {
@@ -276,6 +283,12 @@ bool DiskCache::store(const std::string &key,
   return write(key, parts);
 }
 
+/// Returns a name for an unfinished entry of `key` that no one else uses.
+static std::string temporaryName(const std::string &key) {
+  static std::atomic<unsigned> count{0};
+  return key + "." + std::to_string(::getpid()) + "." + std::to_string(count++);
+}
+
 bool DiskCache::write(const std::string &key,
                       std::span<const std::span<const std::byte>> parts) const {
   uint64_t size = 0;
@@ -287,9 +300,7 @@ bool DiskCache::write(const std::string &key,
   File opened = openCache(folder, /*make=*/true, refusal);
   if (opened.descriptor < 0)
     return false;
-  static std::atomic<unsigned> count{0};
-  std::string own =
-      key + "." + std::to_string(::getpid()) + "." + std::to_string(count++);
+  std::string own = temporaryName(key);
   bool written = false;
   {
     File file{::openat(opened.descriptor, own.c_str(),
@@ -402,6 +413,106 @@ bool DiskCache::storeParts(const std::string &key,
   std::array<std::span<const std::byte>, 3> parts = {
       std::as_bytes(std::span(&header, 1)), body, head};
   return write(key, parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Pages
+//===----------------------------------------------------------------------===//
+
+/// Returns the size of an entry of pages, without its trailer.
+static size_t paddedSize(size_t size) {
+  return (size + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+/// Maps the first `size` bytes of a file, large ones at a multiple of the size
+/// of a huge page: file systems with large folios then map huge pages. Null on
+/// failure.
+static std::shared_ptr<void> mapFile(int descriptor, size_t size,
+                                     bool writable) {
+  constexpr size_t kHugePage = size_t(1) << 21;
+  int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void *start = nullptr;
+  int flags = MAP_SHARED;
+  if (size >= kHugePage) {
+    void *reserved = ::mmap(nullptr, size + kHugePage, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED)
+      return nullptr;
+    auto first = reinterpret_cast<uintptr_t>(reserved);
+    size_t before = (kHugePage - first % kHugePage) % kHugePage;
+    start = static_cast<char *>(reserved) + before;
+    size_t page = size_t(::sysconf(_SC_PAGESIZE));
+    size_t used = (size + page - 1) / page * page;
+    if (before > 0)
+      ::munmap(reserved, before);
+    ::munmap(static_cast<char *>(start) + used,
+             size + kHugePage - before - used);
+    flags |= MAP_FIXED;
+  }
+  void *mapped = ::mmap(start, size, protection, flags, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    if (start)
+      ::munmap(start, size);
+    return nullptr;
+  }
+  if (size >= kHugePage)
+    ::madvise(mapped, size, MADV_HUGEPAGE);
+  return {mapped, [size](void *mapping) { ::munmap(mapping, size); }};
+}
+
+std::shared_ptr<const void> DiskCache::mapPages(const std::string &key,
+                                                size_t size) const {
+  std::optional<CacheRefusal> refusal;
+  struct stat facts;
+  File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
+  PagesTrailer trailer;
+  const PagesTrailer expected{.bytes = size};
+  size_t end = paddedSize(size);
+  if (file.descriptor < 0 || size == 0 ||
+      size_t(facts.st_size) != end + sizeof(trailer) ||
+      ::pread(file.descriptor, &trailer, sizeof(trailer), off_t(end)) !=
+          ssize_t(sizeof(trailer)) ||
+      std::memcmp(&trailer, &expected, sizeof(trailer)) != 0)
+    return nullptr;
+  std::shared_ptr<void> mapping =
+      mapFile(file.descriptor, size, /*writable=*/false);
+  if (mapping)
+    ::futimens(file.descriptor, nullptr);
+  return mapping;
+}
+
+std::shared_ptr<const void> DiskCache::storePages(
+    const std::string &key, size_t size,
+    const std::function<bool(std::span<std::byte>)> &fill) const {
+  const PagesTrailer trailer{.bytes = size};
+  size_t end = paddedSize(size);
+  if (size == 0 || end + sizeof(trailer) > mostBytes)
+    return nullptr;
+  std::optional<CacheRefusal> refusal;
+  File opened = openCache(folder, /*make=*/true, refusal);
+  if (opened.descriptor < 0)
+    return nullptr;
+  std::string own = temporaryName(key);
+  File file{::openat(opened.descriptor, own.c_str(),
+                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (file.descriptor < 0)
+    return nullptr;
+  std::shared_ptr<void> mapping;
+  // Writing to a page without space on the disk would raise SIGBUS.
+  if (::posix_fallocate(file.descriptor, 0, off_t(end + sizeof(trailer))) == 0)
+    mapping = mapFile(file.descriptor, size, /*writable=*/true);
+  bool written =
+      mapping && fill({static_cast<std::byte *>(mapping.get()), size});
+  if (written && ::mprotect(mapping.get(), size, PROT_READ) == 0 &&
+      ::pwrite(file.descriptor, &trailer, sizeof(trailer), off_t(end)) ==
+          ssize_t(sizeof(trailer)) &&
+      ::renameat(opened.descriptor, own.c_str(), opened.descriptor,
+                 key.c_str()) == 0) {
+    evict(pathOf(key));
+    return mapping;
+  }
+  ::unlinkat(opened.descriptor, own.c_str(), 0);
+  return nullptr;
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,6 +75,19 @@ public:
   /// not.
   bool storeParts(const std::string &key, std::span<const std::byte> head,
                   std::span<const std::byte> body) const;
+
+  /// Maps the `size` bytes of an entry of storePages() and marks it as used;
+  /// null if there is none of this size. Reads nothing: pages are read when
+  /// they are used, and shared among processes. Aligned to 64 bytes, large
+  /// entries to huge pages.
+  std::shared_ptr<const void> mapPages(const std::string &key,
+                                       size_t size) const;
+  /// Writes an entry of `size` bytes in place, without a copy in memory: `fill`
+  /// writes into the file's zeroed pages. Returns the mapping; null if the
+  /// entry cannot be written, exceeds the limit, or `fill` returns false.
+  std::shared_ptr<const void>
+  storePages(const std::string &key, size_t size,
+             const std::function<bool(std::span<std::byte>)> &fill) const;
 
   /// Returns why nothing is read or written; nullopt if the folder does not
   /// exist, or if this process has returned the refusal before, so that a user

@@ -40,6 +40,23 @@ int64_t detail::machineMemory() {
   return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;
 }
 
+/// Returns a tenth of the file system that holds the cache, from 4 GiB to 64
+/// GiB: the weights of a large model take tens of gigabytes.
+static uint64_t defaultCacheBytes() {
+  constexpr uint64_t kLeast = uint64_t(4) << 30, kMost = uint64_t(64) << 30;
+  // The folder may not exist yet.
+  for (std::filesystem::path folder = detail::cacheFolder(); !folder.empty();
+       folder = folder.parent_path()) {
+    std::error_code error;
+    std::filesystem::space_info space = std::filesystem::space(folder, error);
+    if (!error)
+      return std::clamp(uint64_t(space.capacity) / 10, kLeast, kMost);
+    if (folder == folder.parent_path())
+      break;
+  }
+  return kLeast;
+}
+
 uint64_t detail::cacheBytes() {
   std::string text = variable("MPC_CACHE_SIZE");
   unsigned shift = 0;
@@ -53,7 +70,7 @@ uint64_t detail::cacheBytes() {
   auto [stop, error] = std::from_chars(text.data(), end, number);
   if (text.empty() || error != std::errc() || stop != end ||
       number > uint64_t(INT64_MAX) >> shift)
-    return uint64_t(4) << 30;
+    return defaultCacheBytes();
   return number << shift;
 }
 

@@ -23,7 +23,8 @@ namespace mpc::detail {
 std::string cacheFolder();
 
 /// Returns the size limit of the compile cache in bytes: $MPC_CACHE_SIZE, a
-/// number with an optional suffix K, M, G or T; 4 GiB if unset or invalid.
+/// number with an optional suffix K, M, G or T; if unset or invalid a tenth of
+/// the file system, from 4 to 64 GiB.
 uint64_t cacheBytes();
 
 /// Returns the CUDA installations that the user names, in search order:

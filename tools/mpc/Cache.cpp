@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 /// not among them: clearing keeps what took long to measure.
 static constexpr std::pair<const char *, const char *> kFolders[] = {
     {"compiles", "compiled programs"},
+    {"weights", "their weights"},
     {"kernels", "machine code for GPUs"},
     {"host-kernels", "GPU kernels compiled for the CPU"},
     {"gemm", "algorithms of the GEMM library"}};

@@ -113,6 +113,10 @@ int tool::dumpCommand(const DumpArguments &options) {
   llvm::raw_string_ostream stream(text);
   mlir::OpPrintingFlags flags;
   flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  if (options.withWeights && failed(computeConstants(**module)))
+    return reporter.fail(Status(StatusCode::ResourceExhausted,
+                                options.common.model,
+                                "no memory for the weights in a dump"));
   if (!options.withWeights)
     flags.elideLargeElementsAttrs(kMostElements)
         .elideLargeResourceString(kMostElements);

@@ -74,9 +74,11 @@ struct OnnxImportOptions {
   /// `inputValues` lacks; returns null if there is none. The returned value
   /// fixes the input; values of other inputs are not requested.
   std::function<mlir::ElementsAttr(llvm::StringRef name)> offeredValue;
+  /// True if the metadata of large files identifies their contents.
+  bool trustsFileTimes = true;
   /// If set, returns the contents of an external data file by its name in the
-  /// model; nothing is read from the model's folder then. The contents live as
-  /// long as the import.
+  /// model, which identifies them; nothing is read from the model's folder
+  /// then. The contents live as long as the context.
   std::function<llvm::Expected<llvm::ArrayRef<char>>(llvm::StringRef name)>
       externalData;
   /// If set, receives the names of the graph inputs that `offeredValue` fixed.

@@ -12,6 +12,7 @@
 #include "mpc/Runtime/Executable.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -47,6 +48,11 @@ struct StoredTarget {
   std::vector<LayerTypes> layers = {};
 };
 
+/// Returns the `bytes` bytes of weights that `key` identifies, which are stored
+/// outside of a file (ProgramConstant::key); null if there are none.
+using WeightReader = std::function<std::shared_ptr<const void>(
+    const std::string &key, size_t bytes)>;
+
 /// An .mpcx file in memory, validated: its digest, its structure, and that all
 /// indices are in range. Safe for untrusted bytes and executes nothing. Copies
 /// share the memory, about the file's size, which lives as long as the last
@@ -67,10 +73,12 @@ public:
                                           const std::string &name);
 
   /// The same from memory without a copy: aligned to 64 bytes, immutable and
-  /// kept alive by `owner`, such as a mapped file.
+  /// kept alive by `owner`, such as a mapped file. A file that refers to
+  /// weights needs `weights`.
   static Result<ExecutableFile> fromMemory(std::shared_ptr<const void> owner,
                                            std::span<const std::byte> bytes,
-                                           const std::string &name);
+                                           const std::string &name,
+                                           const WeightReader &weights = {});
 
   /// File name of the model.
   const std::string &model() const;

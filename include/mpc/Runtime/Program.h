@@ -71,6 +71,9 @@ struct ProgramConstant {
   TensorType type;
   std::shared_ptr<const void> data;
   int64_t bytes = 0;
+  /// Identifies the bytes in the compile cache's store of weights; empty if
+  /// they are not in it.
+  std::string key = {};
 };
 
 /// Bits of a set of non-finite values.

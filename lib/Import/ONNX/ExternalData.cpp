@@ -9,6 +9,7 @@
 
 #include "ExternalData.h"
 
+#include "mpc/Support/Files.h"
 #include "mpc/Support/FolderFiles.h"
 #include "mpc/Support/Holes.h"
 
@@ -17,6 +18,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +56,7 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
     File file;
     file.bytes = *bytes;
     file.size = int64_t(bytes->size());
+    file.identity = path.str();
     return &files.emplace(path.str(), file).first->second;
   }
   Result<int> opened = openInside(folder, path);
@@ -64,6 +67,8 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   struct stat status = {};
   ::fstat(file.descriptor, &status);
   file.size = status.st_size;
+  if (trustsTimes)
+    file.identity = fileIdentity(file.descriptor);
   return &files.emplace(path.str(), file).first->second;
 }
 
@@ -89,9 +94,46 @@ LogicalResult ExternalFiles::readInto(MutableArrayRef<char> out,
          << (got < 0 ? std::strerror(errno) : "the file became shorter");
 }
 
-FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
-                                           int64_t size, int64_t width,
-                                           Location location, StringRef what) {
+/// Maps a file; null on failure. Accessing a page of a file that another
+/// process truncated raises SIGBUS, as for every mapped model.
+static std::shared_ptr<const char> mapFile(int descriptor, size_t size) {
+  void *start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (start == MAP_FAILED)
+    return nullptr;
+  return {static_cast<const char *>(start), [size](const char *mapping) {
+            ::munmap(const_cast<char *>(mapping), size);
+          }};
+}
+
+bool ExternalFiles::mapRange(File &file, int64_t offset, int64_t size,
+                             Data &data) {
+  constexpr int64_t kLeast = int64_t(1) << 20;
+  constexpr int64_t kAlignment = alignof(std::max_align_t);
+  if (size < kLeast || offset % kAlignment != 0)
+    return false;
+  ArrayRef<char> bytes;
+  if (file.descriptor < 0) {
+    bytes = file.bytes.slice(size_t(offset), size_t(size));
+  } else if (!isHole(file.descriptor, offset, size)) {
+    if (!file.mapped)
+      file.mapped = mapFile(file.descriptor, size_t(file.size));
+    if (file.mapped)
+      bytes = {file.mapped.get() + offset, size_t(size)};
+  }
+  if (bytes.empty() ||
+      reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment != 0)
+    return false;
+  if (!file.identity.empty())
+    data.key = file.identity + " from " + std::to_string(offset);
+  data.mapped.emplace(
+      bytes, kAlignment, [owner = file.mapped](void *, size_t, size_t) {},
+      /*dataIsMutable=*/false);
+  return true;
+}
+
+FailureOr<ExternalFiles::File *>
+ExternalFiles::openRange(const ExternalRange &range, int64_t size,
+                         Location location, StringRef what) {
   FailureOr<File *> opened = open(range.location, location, what);
   if (failed(opened))
     return failure();
@@ -110,6 +152,40 @@ FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
                         << " times";
     return failure();
   }
+  return &file;
+}
+
+FailureOr<ExternalFiles::Data> ExternalFiles::map(const ExternalRange &range,
+                                                  int64_t size, int64_t width,
+                                                  Location location,
+                                                  StringRef what) {
+  FailureOr<File *> opened = openRange(range, size, location, what);
+  if (failed(opened))
+    return failure();
+  Data data;
+  if (mapRange(**opened, range.offset, size, data))
+    return data;
+  FailureOr<std::string> copied =
+      read(range, **opened, size, width, location, what);
+  if (failed(copied))
+    return failure();
+  data.copied = std::move(*copied);
+  return data;
+}
+
+FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
+                                           int64_t size, int64_t width,
+                                           Location location, StringRef what) {
+  FailureOr<File *> opened = openRange(range, size, location, what);
+  if (failed(opened))
+    return failure();
+  return read(range, **opened, size, width, location, what);
+}
+
+FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
+                                           File &file, int64_t size,
+                                           int64_t width, Location location,
+                                           StringRef what) {
   constexpr int64_t kWindow = int64_t(1) << 20;
   std::string bytes(size_t(std::min(size, kWindow)), '\0'), next;
   auto readTo = [&](char *out, int64_t count, int64_t offset) {

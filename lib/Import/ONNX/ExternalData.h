@@ -11,7 +11,12 @@
 
 #include "mpc/Import/ONNX.h"
 
+#include "mlir/IR/AsmState.h"
+
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace mpc::onnx {
 
@@ -23,8 +28,10 @@ class ExternalFiles {
 public:
   using Callback = decltype(OnnxImportOptions::externalData);
 
-  ExternalFiles(llvm::StringRef folder, Callback callback)
-      : folder(folder), callback(std::move(callback)) {}
+  /// With `trustsTimes` the metadata of large files identifies their contents.
+  ExternalFiles(llvm::StringRef folder, Callback callback, bool trustsTimes)
+      : folder(folder), callback(std::move(callback)),
+        trustsTimes(trustsTimes) {}
   ~ExternalFiles();
   ExternalFiles(const ExternalFiles &) = delete;
   ExternalFiles &operator=(const ExternalFiles &) = delete;
@@ -36,6 +43,20 @@ public:
                                     int64_t width, mlir::Location location,
                                     llvm::StringRef what);
 
+  /// The same for elements that are stored as they are in memory. Bytes in a
+  /// mapped file, or of the caller, which are not copied if they are many.
+  struct Data {
+    /// Set if the bytes are not copied, with what identifies them; an empty key
+    /// if only their digest does.
+    std::optional<mlir::AsmResourceBlob> mapped;
+    std::string key;
+    /// What read() returns otherwise.
+    std::string copied;
+  };
+  mlir::FailureOr<Data> map(const ExternalRange &range, int64_t size,
+                            int64_t width, mlir::Location location,
+                            llvm::StringRef what);
+
 private:
   struct File {
     /// -1 if the bytes are the caller's.
@@ -43,7 +64,21 @@ private:
     llvm::ArrayRef<char> bytes;
     int64_t size = 0;
     int64_t bytesRead = 0;
+    /// fileIdentity(), or the name if the bytes are the caller's.
+    std::string identity;
+    /// Owner of the mapping; null until map().
+    std::shared_ptr<const char> mapped;
   };
+  /// Opens the file of `range` and checks that it has `size` bytes there.
+  mlir::FailureOr<File *> openRange(const ExternalRange &range, int64_t size,
+                                    mlir::Location location,
+                                    llvm::StringRef what);
+  /// Refers to bytes of a file; false if they are few, not aligned or a hole.
+  static bool mapRange(File &file, int64_t offset, int64_t size, Data &data);
+  mlir::FailureOr<std::string> read(const ExternalRange &range, File &file,
+                                    int64_t size, int64_t width,
+                                    mlir::Location location,
+                                    llvm::StringRef what);
   /// Reads `out.size()` bytes at `offset`.
   mlir::LogicalResult readInto(llvm::MutableArrayRef<char> out,
                                const File &file, int64_t offset,
@@ -54,6 +89,7 @@ private:
 
   std::string folder;
   Callback callback;
+  bool trustsTimes;
   std::map<std::string, File> files;
 };
 

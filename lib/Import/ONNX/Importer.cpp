@@ -34,7 +34,8 @@ Importer::Importer(Model &model, const OnnxImportOptions &options,
     : model(model), options(options), context(context), builder(context),
       modelLocation(
           FileLineColLoc::get(StringAttr::get(context, model.fileName), 0, 0)),
-      externalFiles(model.folder, options.externalData) {}
+      externalFiles(model.folder, options.externalData,
+                    options.trustsFileTimes) {}
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -94,26 +95,39 @@ Value Importer::makeConstantOp(TensorData &data, Location location,
                         << options.maxTensorBytes << " are allowed";
     return nullptr;
   }
+  auto type = RankedTensorType::get(data.dims, element);
+  StringRef name = data.name.empty() ? "constant" : StringRef(data.name);
   std::string external;
+  ElementsAttr value;
   if (data.external) {
     int64_t stored = storedBytes(data.dataType, count);
-    FailureOr<std::string> read = externalFiles.read(
-        *data.external, stored, stored == bytes ? bytesOf(data.dataType) : 0,
-        location, what);
-    if (failed(read))
-      return nullptr;
-    external = std::move(*read);
-    unpack(data.dataType, count, external);
+    bool isPlain = stored == bytes && data.dataType != kBool;
+    int64_t width = stored == bytes ? bytesOf(data.dataType) : 0;
+    if (isPlain) {
+      FailureOr<ExternalFiles::Data> read =
+          externalFiles.map(*data.external, stored, width, location, what);
+      if (failed(read))
+        return nullptr;
+      if (read->mapped)
+        value = makeConstant(type, std::move(*read->mapped), name, read->key);
+      external = std::move(read->copied);
+    } else {
+      FailureOr<std::string> read =
+          externalFiles.read(*data.external, stored, width, location, what);
+      if (failed(read))
+        return nullptr;
+      external = std::move(*read);
+      unpack(data.dataType, count, external);
+    }
   }
-  auto type = RankedTensorType::get(data.dims, element);
   bool isSplat = data.external && int64_t(external.size()) < bytes;
-  std::string &stored = data.external ? external : data.bytes;
-  ElementsAttr value =
-      makeConstant(isSplat ? RankedTensorType::get({1}, element) : type,
-                   keeps ? std::string(stored) : std::move(stored),
-                   data.name.empty() ? "constant" : StringRef(data.name));
-  if (isSplat)
-    value = cast<DenseElementsAttr>(value).resizeSplat(type);
+  if (!value) {
+    std::string &stored = data.external ? external : data.bytes;
+    value = makeConstant(isSplat ? RankedTensorType::get({1}, element) : type,
+                         keeps ? std::string(stored) : std::move(stored), name);
+    if (isSplat)
+      value = cast<DenseElementsAttr>(value).resizeSplat(type);
+  }
   FailureOr<Operation *> op = createChecked(
       builder, location, ConstantOp::getOperationName(), value.getShapedType(),
       {}, builder.getNamedAttr("value", value));

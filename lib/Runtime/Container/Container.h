@@ -35,7 +35,7 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 14;
+inline constexpr uint32_t kFormatVersion = 15;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Limit of the table size, in bytes; real programs need some hundred bytes per
@@ -126,8 +126,9 @@ struct Contents {
 Digest digestOf(std::span<const std::byte> file);
 
 /// Encodes `contents`, deterministically. Constants shared by several programs
-/// are stored once.
-Result<std::vector<std::byte>> encode(Contents contents);
+/// are stored once; with `refersToWeights` those that have a key not at all.
+Result<std::vector<std::byte>> encode(Contents contents,
+                                      bool refersToWeights = false);
 
 /// Checks a file's header: magic, version, and that the sizes fit `fileBytes`.
 /// `where` names the file.
@@ -135,10 +136,11 @@ Status checkHeader(std::span<const std::byte> header, uint64_t fileBytes,
                    const std::string &where);
 
 /// Validates and decodes a file. Constants and code refer to `bytes`, which are
-/// aligned to 64 and kept alive by `owner`.
+/// aligned to 64 and kept alive by `owner`, or to what `weights` returns.
 Result<Contents> decode(const std::shared_ptr<const void> &owner,
                         std::span<const std::byte> bytes,
-                        const std::string &where);
+                        const std::string &where,
+                        const WeightReader &weights = {});
 
 } // namespace mpc::container
 

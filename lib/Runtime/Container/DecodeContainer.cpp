@@ -68,8 +68,9 @@ class Reader {
 public:
   /// Reads the table of `file`, which `owner` keeps alive.
   Reader(const std::shared_ptr<const void> &owner,
-         std::span<const std::byte> file, const std::string &where)
-      : owner(owner), file(file), where(where),
+         std::span<const std::byte> file, const std::string &where,
+         const WeightReader &weights)
+      : owner(owner), file(file), where(where), weights(weights),
         end(kHeaderBytes + readAt<uint64_t>(file, kTableBytesAt)) {}
 
   template <typename... Values> void operator()(Values &...values) {
@@ -83,6 +84,20 @@ public:
       return fail("refers to a section of " + std::to_string(section.size()) +
                   " bytes for a value of " + std::to_string(bytes));
     data = std::shared_ptr<const void>(owner, section.data());
+  }
+
+  /// Reads a constant of `bytes` bytes: a section, or the weights of its key.
+  void constant(std::string &key, std::shared_ptr<const void> &data,
+                int64_t bytes) {
+    read(key);
+    if (key.empty())
+      return section(data, bytes);
+    if (!weights)
+      return fail("refers to weights that are not in the file");
+    if (status.ok() && bytes > 0)
+      data = weights(key, size_t(bytes));
+    if (!data)
+      fail("refers to weights that do not exist");
   }
 
   /// Reads the whole table. Fails unless it and the sections fill the file.
@@ -180,6 +195,7 @@ private:
   const std::shared_ptr<const void> &owner;
   std::span<const std::byte> file;
   const std::string &where;
+  const WeightReader &weights;
   std::vector<std::span<const std::byte>> sections;
   /// Offsets of the last value, of the next one, and of the table's end.
   size_t start = kHeaderBytes, at = kHeaderBytes, end;
@@ -286,7 +302,8 @@ static Status checkSpecialisation(Contents &contents,
 
 Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
                                    std::span<const std::byte> bytes,
-                                   const std::string &where) {
+                                   const std::string &where,
+                                   const WeightReader &weights) {
   if (bytes.size() < kHeaderBytes)
     return refuse(where, "is not an .mpcx file");
   if (Status status = checkHeader(bytes, bytes.size(), where); !status.ok())
@@ -294,7 +311,7 @@ Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
   if (digestOf(bytes) != readAt<Digest>(bytes, kDigestAt))
     return refuse(where, "does not match its SHA-256: it is damaged");
   Contents contents;
-  if (Status status = Reader(owner, bytes, where).readAll(contents);
+  if (Status status = Reader(owner, bytes, where, weights).readAll(contents);
       !status.ok())
     return status;
   if (contents.specialisations.empty())

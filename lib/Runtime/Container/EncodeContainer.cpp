@@ -41,6 +41,16 @@ public:
     write(std::span(static_cast<const std::byte *>(data.get()), size_t(bytes)));
   }
 
+  /// Writes a constant: its key if weights are referred to, else a section.
+  void constant(const std::string &key, const std::shared_ptr<const void> &data,
+                int64_t bytes) {
+    write(refersToWeights ? key : std::string());
+    if (!refersToWeights || key.empty())
+      section(data, bytes);
+  }
+
+  /// Whether constants with keys are left out.
+  bool refersToWeights = false;
   /// What was written.
   std::string table;
   /// The sections that it refers to; equal ones are the same.
@@ -104,12 +114,14 @@ private:
 
 } // namespace
 
-Result<std::vector<std::byte>> container::encode(Contents contents) {
+Result<std::vector<std::byte>> container::encode(Contents contents,
+                                                 bool refersToWeights) {
   for (StoredSpecialisation &specialisation : contents.specialisations)
     for (StoredProgram &stored : specialisation.programs)
       if (stored.program.cuda)
         stored.cuda.emplace(*stored.program.cuda);
   Writer body;
+  body.refersToWeights = refersToWeights;
   body(contents);
   std::vector<uint64_t> sizes;
   sizes.reserve(body.sections.size());

@@ -55,11 +55,10 @@ describeTargets(const StoredSpecialisation &specialisation) {
   return targets;
 }
 
-Result<ExecutableFile>
-ExecutableFile::fromMemory(std::shared_ptr<const void> owner,
-                           std::span<const std::byte> bytes,
-                           const std::string &name) {
-  Result<Contents> contents = container::decode(owner, bytes, name);
+Result<ExecutableFile> ExecutableFile::fromMemory(
+    std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+    const std::string &name, const WeightReader &weights) {
+  Result<Contents> contents = container::decode(owner, bytes, name, weights);
   if (!contents.ok())
     return contents.status();
   auto state = std::make_shared<State>();

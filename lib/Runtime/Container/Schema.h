@@ -89,9 +89,9 @@ void serialize(Archive &archive, Object &object) {
 
 template <typename Archive, MaybeConst<ProgramConstant> Object>
 void serialize(Archive &archive, Object &object) {
-  auto &[name, type, data, bytes] = object;
+  auto &[name, type, data, bytes, key] = object;
   archive(name, type, bytes);
-  archive.section(data, bytes);
+  archive.constant(key, data, bytes);
 }
 
 template <typename Archive, MaybeConst<ProgramValue> Object>

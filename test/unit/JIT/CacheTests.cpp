@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -118,6 +119,67 @@ TEST_F(CacheTest, TheSecondCompileIsFound) {
   EXPECT_EQ(run(alone), first);
   EXPECT_TRUE(compiled);
   EXPECT_EQ(entries().size(), 1u);
+}
+
+TEST_F(CacheTest, ProgramsShareTheirWeights) {
+  // 2 MiB of weights, which programs for two batches pack alike.
+  constexpr int64_t kRows = 512, kColumns = 1024;
+  std::string hex;
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
+    auto value = float(i % 1021) * 0x1p-10f;
+    auto bytes = std::bit_cast<std::array<uint8_t, 4>>(value);
+    for (uint8_t byte : bytes) {
+      constexpr const char *kDigits = "0123456789ABCDEF";
+      hex += kDigits[byte >> 4];
+      hex += kDigits[byte & 15];
+    }
+  }
+  auto compile = [&](int64_t batch) {
+    std::string x = "tensor<" + std::to_string(batch) + "x512xf32>",
+                y = "tensor<" + std::to_string(batch) + "x1024xf32>";
+    std::string text =
+        "func.func @main(%x: " + x +
+        " {mpc.role = #mpc.role<input>, mpc.name = \"x\"}) -> (" + y +
+        " {mpc.role = #mpc.role<output>, mpc.name = \"y\"}) {\n"
+        "  %w = mpc.constant dense<\"0x" +
+        hex +
+        "\"> : tensor<512x1024xf32>\n"
+        "  %0 = mpc.matmul %x, %w : (" +
+        x + ", tensor<512x1024xf32>) -> " + y + "\n  return %0 : " + y + "\n}";
+    Result<Executable> made = engine.compile(
+        writeModel(text, ("m" + std::to_string(batch) + ".mlir").c_str()));
+    EXPECT_TRUE(made.ok()) << made.status().toString();
+    return *made;
+  };
+  auto weights = [&] {
+    std::vector<fs::path> found;
+    for (const auto &entry : fs::directory_iterator(cache / "weights"))
+      found.push_back(entry.path());
+    return found;
+  };
+  Executable first = compile(16);
+  ASSERT_EQ(weights().size(), 1u);
+  Executable second = compile(24);
+  EXPECT_EQ(weights().size(), 1u);
+  ASSERT_EQ(entries().size(), 2u);
+  for (const fs::path &entry : entries())
+    EXPECT_LT(fs::file_size(entry), size_t(1) << 20);
+  EXPECT_EQ(first.program().constants.front().data,
+            second.program().constants.front().data);
+  // Loaded from the cache, and compiled again without the weights' file.
+  auto bytesOf = [](const Executable &executable) {
+    const ProgramConstant &constant = executable.program().constants.front();
+    auto *bytes = static_cast<const char *>(constant.data.get());
+    return std::vector<char>(bytes, bytes + constant.bytes);
+  };
+  std::vector<char> expected = bytesOf(first);
+  EXPECT_EQ(bytesOf(compile(16)), expected);
+  fs::remove(weights().front());
+  EXPECT_EQ(bytesOf(compile(16)), expected);
+  // A file for the user has its weights.
+  ASSERT_TRUE(
+      compileToFile(path("m16.mlir"), folder / "m.mpcx", {"cpu:native"}).ok());
+  EXPECT_GT(fs::file_size(folder / "m.mpcx"), size_t(2) << 20);
 }
 
 TEST_F(CacheTest, WhatDiffersIsAnotherEntry) {

@@ -12,12 +12,15 @@
 
 #include <gtest/gtest.h>
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -367,6 +370,65 @@ TEST_F(DiskCacheTest, ConcurrentEviction) {
   EXPECT_LE(files(), 3u);
 }
 
+TEST_F(DiskCacheTest, WritesPagesInPlace) {
+  DiskCache cache(folder.string(), size_t(8) << 20);
+  for (size_t size : {size_t(1), size_t(100), size_t(4096), size_t(5) << 20}) {
+    std::string key = "k" + std::to_string(size);
+    EXPECT_FALSE(cache.mapPages(key, size));
+    std::vector<std::byte> expected = bytes(size, 1);
+    auto stored = cache.storePages(key, size, [&](std::span<std::byte> target) {
+      std::ranges::copy(expected, target.begin());
+      return true;
+    });
+    ASSERT_TRUE(stored);
+    auto mapped = cache.mapPages(key, size);
+    ASSERT_TRUE(mapped);
+    for (const auto &held : {stored, mapped})
+      EXPECT_EQ(std::memcmp(held.get(), expected.data(), size), 0) << size;
+    EXPECT_FALSE(cache.mapPages(key, size + 1));
+  }
+  // Nothing remains of what fails, or exceeds the limit.
+  size_t before = files();
+  auto refuse = [](std::span<std::byte>) { return false; };
+  EXPECT_FALSE(cache.storePages("failed", 100, refuse));
+  EXPECT_FALSE(cache.storePages("large", size_t(9) << 20,
+                                [](std::span<std::byte>) { return true; }));
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(DiskCacheTest, TruncatedPagesAreMissing) {
+  DiskCache cache(folder.string());
+  auto zeros = [](std::span<std::byte>) { return true; };
+  ASSERT_TRUE(cache.storePages("k", 5000, zeros));
+  fs::resize_file(cache.pathOf("k"), 5000);
+  EXPECT_FALSE(cache.mapPages("k", 5000));
+  fs::resize_file(cache.pathOf("k"), 5056 + 16);
+  EXPECT_FALSE(cache.mapPages("k", 5000));
+}
+
+TEST_F(DiskCacheTest, KilledWritersLeaveNoPages) {
+  DiskCache cache(folder.string());
+  constexpr size_t kSize = size_t(4) << 20;
+  std::vector<std::byte> expected = bytes(kSize, 3);
+  for (int round = 0; round < 20; ++round) {
+    pid_t child = fork();
+    if (child == 0) {
+      cache.storePages("k", kSize, [&](std::span<std::byte> target) {
+        std::ranges::copy(expected, target.begin());
+        return true;
+      });
+      _exit(0);
+    }
+    usleep(useconds_t(round) * 200);
+    kill(child, SIGKILL);
+    int status;
+    waitpid(child, &status, 0);
+    if (auto mapped = cache.mapPages("k", kSize))
+      EXPECT_EQ(std::memcmp(mapped.get(), expected.data(), kSize), 0);
+    fs::remove(cache.pathOf("k"));
+  }
+}
+
 TEST(CacheBytes, ReadsUnits) {
   auto bytes = [](const char *text) {
     setenv("MPC_CACHE_SIZE", text, 1);
@@ -379,7 +441,9 @@ TEST(CacheBytes, ReadsUnits) {
   EXPECT_EQ(bytes("3K"), 3072u);
   EXPECT_EQ(bytes("2G"), uint64_t(2) << 30);
   for (const char *bad : {"", "G", "-1", "1.5G", "1g", "1 G", "9999999999T"})
-    EXPECT_EQ(bytes(bad), uint64_t(4) << 30) << bad;
+    EXPECT_EQ(bytes(bad), bytes("")) << bad;
+  EXPECT_GE(bytes(""), uint64_t(4) << 30);
+  EXPECT_LE(bytes(""), uint64_t(64) << 30);
 }
 
 TEST(ContentKey, LengthsCount) {

@@ -10,64 +10,28 @@
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "mlir/IR/BuiltinDialect.h"
+#include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/BLAKE3.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
 
 using namespace mlir;
 using namespace mpc;
 
-FailureOr<ConstantBytes> ConstantBytes::get(ElementsAttr attr) {
-  ConstantBytes result;
-  RankedTensorType type = dyn_cast<RankedTensorType>(attr.getType());
-  if (!type || !type.hasStaticShape())
-    return failure();
-  int64_t bytes = byteCount(type);
-  if (DenseResourceElementsAttr resource =
-          dyn_cast<DenseResourceElementsAttr>(attr)) {
-    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    if (!blob || int64_t(blob->getData().size()) != bytes)
-      return failure();
-    result.view = blob->getData();
-    return result;
-  }
-  DenseIntOrFPElementsAttr dense = dyn_cast<DenseIntOrFPElementsAttr>(attr);
-  if (!dense)
-    return failure();
-  bool boolean = type.getElementType().isInteger(1);
-  if (!dense.isSplat() && !boolean) {
-    result.view = dense.getRawData();
-    return result;
-  }
-  constexpr int64_t kLargestCopy = int64_t(1) << 36;
-  if (bytes > kLargestCopy)
-    return failure();
-  result.owned = std::make_shared<std::vector<char>>(bytes);
-  if (boolean) {
-    if (dense.isSplat())
-      std::fill(result.owned->begin(), result.owned->end(),
-                dense.getSplatValue<bool>());
-    else
-      for (auto [i, value] : llvm::enumerate(dense.getValues<bool>()))
-        (*result.owned)[i] = value;
-  } else {
-    ArrayRef<char> element = dense.getRawData();
-    for (int64_t i = 0; i < bytes; i += element.size())
-      std::memcpy(result.owned->data() + i, element.data(), element.size());
-  }
-  result.view = *result.owned;
-  return result;
-}
+namespace mpc {
+/// Adds the context's table of derived constants (MpcDialect.cpp).
+void registerConstantTable(MpcDialect &dialect);
+} // namespace mpc
 
 /// Alignment of large constants, in bytes.
 static constexpr size_t kAlignment = 64;
-
-/// Returns true if all elements are bitwise equal.
-static bool isUniform(ArrayRef<char> bytes, size_t elementBytes) {
-  return bytes.size() >= elementBytes &&
-         std::memcmp(bytes.data(), bytes.data() + elementBytes,
-                     bytes.size() - elementBytes) == 0;
-}
 
 /// Returns `name`, or the first free of name_1, name_2, ...: MLIR's own linear
 /// search is slow for thousands of constants with one name.
@@ -91,6 +55,337 @@ static std::string freeName(MLIRContext *context, StringRef name) {
     (isTaken(numbered(middle)) ? last : free) = middle;
   }
   return numbered(free);
+}
+
+//===----------------------------------------------------------------------===//
+// Derived constants
+//===----------------------------------------------------------------------===//
+
+/// Size in bytes from which derived constants are deferred.
+static constexpr int64_t kDeferredBytes = int64_t(1) << 20;
+
+namespace {
+
+/// Memory of deferred constants that were read, for the next ones: the kernel
+/// clears new memory, which takes longer than most transforms. Thread-safe.
+class ScratchMemory : public std::enable_shared_from_this<ScratchMemory> {
+public:
+  ~ScratchMemory() {
+    for (auto [size, data] : kept)
+      std::free(data);
+  }
+
+  /// Returns `bytes` bytes, on huge pages if there are many; null if there is
+  /// no memory.
+  std::shared_ptr<void> allocate(size_t bytes) {
+    constexpr size_t kHugePage = size_t(1) << 21;
+    size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    void *data = take(size);
+    if (!data) {
+      data = std::aligned_alloc(kHugePage, size);
+      if (!data)
+        return nullptr;
+      ::madvise(data, size, MADV_HUGEPAGE);
+    }
+    return {data, [self = shared_from_this(), size](void *data) {
+              self->release(data, size);
+            }};
+  }
+
+private:
+  /// Returns released memory of at least `size` bytes, or null, and updates
+  /// `size`.
+  void *take(size_t &size) {
+    std::scoped_lock lock(mutex);
+    auto found = kept.lower_bound(size);
+    if (found == kept.end() || found->first > 4 * size)
+      return nullptr;
+    auto [bytes, data] = *found;
+    kept.erase(found);
+    total -= bytes;
+    size = bytes;
+    return data;
+  }
+  void release(void *data, size_t size) {
+    constexpr size_t kMost = size_t(384) << 20;
+    {
+      std::scoped_lock lock(mutex);
+      if (total + size <= kMost) {
+        kept.emplace(size, data);
+        total += size;
+        return;
+      }
+    }
+    std::free(data);
+  }
+
+  std::mutex mutex;
+  std::multimap<size_t, void *> kept;
+  size_t total = 0;
+};
+
+/// What is known of a context's resources, by name.
+class ConstantTable : public DialectInterface::Base<ConstantTable> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantTable)
+  explicit ConstantTable(Dialect *dialect) : Base(dialect) {}
+
+  struct Entry {
+    /// Empty if unknown.
+    std::string key;
+    /// Of a deferred constant: its size in bytes, and its computation.
+    int64_t bytes = 0;
+    ConstantFill fill;
+    /// The bytes, while a reader holds them.
+    std::weak_ptr<const void> read;
+  };
+
+  static ConstantTable &of(MLIRContext *context) {
+    auto *dialect = context->getLoadedDialect<MpcDialect>();
+    return const_cast<ConstantTable &>(
+        *dialect->getRegisteredInterface<ConstantTable>());
+  }
+
+  /// Returns a copy of the entry of `name`, empty if there is none.
+  Entry lookup(StringRef name) {
+    std::scoped_lock lock(mutex);
+    return entries.lookup(name);
+  }
+  /// Calls `change` with the entry of `name`.
+  void update(StringRef name, llvm::function_ref<void(Entry &)> change) {
+    std::scoped_lock lock(mutex);
+    change(entries[name]);
+  }
+
+  std::shared_ptr<ConstantStore> store;
+  std::shared_ptr<ScratchMemory> scratch = std::make_shared<ScratchMemory>();
+
+private:
+  std::mutex mutex;
+  llvm::StringMap<Entry> entries;
+};
+
+} // namespace
+
+void mpc::registerConstantTable(MpcDialect &dialect) {
+  dialect.addInterfaces<ConstantTable>();
+}
+
+void mpc::setConstantStore(MLIRContext *context,
+                           std::shared_ptr<ConstantStore> store) {
+  ConstantTable::of(context).store = std::move(store);
+}
+
+ConstantStore *mpc::constantStore(MLIRContext *context) {
+  return ConstantTable::of(context).store.get();
+}
+
+static StringRef nameOf(DenseResourceElementsAttr attr) {
+  return attr.getRawHandle().getKey();
+}
+
+/// Returns the bytes of a deferred constant; null if they cannot be computed.
+static std::shared_ptr<const void>
+deferredBytes(DenseResourceElementsAttr attr) {
+  ConstantTable &table = ConstantTable::of(attr.getContext());
+  ConstantTable::Entry entry = table.lookup(nameOf(attr));
+  if (std::shared_ptr<const void> read = entry.read.lock())
+    return read;
+  std::shared_ptr<const void> found =
+      table.store ? table.store->find(entry.key, size_t(entry.bytes)) : nullptr;
+  if (!found && entry.fill) {
+    std::shared_ptr<void> target = table.scratch->allocate(entry.bytes);
+    if (!target || failed(entry.fill({static_cast<char *>(target.get()),
+                                      size_t(entry.bytes)})))
+      return nullptr;
+    found = std::move(target);
+  }
+  table.update(nameOf(attr),
+               [&](ConstantTable::Entry &known) { known.read = found; });
+  return found;
+}
+
+int64_t mpc::resourceBytes(DenseResourceElementsAttr attr) {
+  AsmResourceBlob *blob = attr.getRawHandle().getBlob();
+  if (!blob)
+    return -1;
+  if (!blob->getData().empty())
+    return int64_t(blob->getData().size());
+  return ConstantTable::of(attr.getContext()).lookup(nameOf(attr)).bytes;
+}
+
+static std::string digestOf(ArrayRef<StringRef> parts) {
+  llvm::BLAKE3 hash;
+  for (StringRef part : parts) {
+    uint64_t size = part.size();
+    hash.update(StringRef(reinterpret_cast<const char *>(&size), sizeof(size)));
+    hash.update(part);
+  }
+  return llvm::toHex(hash.final<32>(), /*LowerCase=*/true);
+}
+
+std::string mpc::constantKey(ElementsAttr attr) {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(attr);
+  if (resource)
+    if (std::string key =
+            ConstantTable::of(attr.getContext()).lookup(nameOf(resource)).key;
+        !key.empty())
+      return key;
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+  if (failed(bytes))
+    return {};
+  std::string key =
+      digestOf({StringRef(bytes->bytes().data(), bytes->bytes().size())});
+  if (resource)
+    ConstantTable::of(attr.getContext())
+        .update(nameOf(resource),
+                [&](ConstantTable::Entry &entry) { entry.key = key; });
+  return key;
+}
+
+static std::string textOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::string mpc::derivedKey(const ConstantRecipe &recipe, Type type) {
+  SmallVector<std::string> parts = {recipe.text, textOf(type)};
+  for (ElementsAttr source : recipe.sources) {
+    parts.push_back(constantKey(source));
+    parts.push_back(textOf(source.getType()));
+  }
+  return digestOf(SmallVector<StringRef>(parts.begin(), parts.end()));
+}
+
+FailureOr<ElementsAttr> mpc::deriveConstant(RankedTensorType type,
+                                            ConstantRecipe recipe,
+                                            StringRef name) {
+  MLIRContext *context = type.getContext();
+  int64_t bytes = byteCount(type);
+  if (bytes < kDeferredBytes || !constantStore(context)) {
+    AsmResourceBlob target = allocateConstant(type);
+    if (failed(recipe.fill(target.getMutableData())))
+      return failure();
+    return makeConstant(type, std::move(target), name);
+  }
+  auto deferred = DenseResourceElementsAttr::get(type, freeName(context, name),
+                                                 AsmResourceBlob());
+  ConstantTable::Entry made{
+      derivedKey(recipe, type), bytes, std::move(recipe.fill), {}};
+  ConstantTable::of(context).update(
+      nameOf(deferred),
+      [&](ConstantTable::Entry &entry) { entry = std::move(made); });
+  return ElementsAttr(deferred);
+}
+
+std::shared_ptr<const void> mpc::storedConstant(ElementsAttr attr) {
+  int64_t size = byteCount(attr.getType());
+  auto fill = [&](MutableArrayRef<char> target) -> LogicalResult {
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr)) {
+      // Straight into the target.
+      ConstantTable::Entry entry =
+          ConstantTable::of(attr.getContext()).lookup(nameOf(resource));
+      if (entry.fill && entry.read.expired())
+        return entry.fill(target);
+    }
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (succeeded(bytes))
+      llvm::copy(bytes->bytes(), target.begin());
+    return bytes;
+  };
+  // Below, an entry of the store would be as large as the constant.
+  constexpr int64_t kLeastShared = 1024;
+  ConstantStore *store = constantStore(attr.getContext());
+  if (store && size >= kLeastShared)
+    return store->get(constantKey(attr), size_t(size), fill);
+  std::shared_ptr<void> target(
+      std::aligned_alloc(kAlignment,
+                         (size_t(size) + kAlignment) / kAlignment * kAlignment),
+      std::free);
+  if (!target ||
+      failed(fill({static_cast<char *>(target.get()), size_t(size)})))
+    return nullptr;
+  return target;
+}
+
+LogicalResult mpc::computeConstants(Operation *op) {
+  DialectResourceBlobManager &blobs =
+      DenseResourceElementsHandle::getManagerInterface(op->getContext())
+          .getBlobManager();
+  WalkResult walked = op->walk([&](ConstantOp constant) {
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+    if (!resource || !resource.getRawHandle().getBlob() ||
+        !resource.getRawHandle().getBlob()->getData().empty())
+      return WalkResult::advance();
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(resource);
+    if (failed(bytes))
+      return WalkResult::interrupt();
+    blobs.update(nameOf(resource),
+                 HeapAsmResourceBlob::allocateAndCopyWithAlign(
+                     bytes->bytes(), kAlignment, /*dataIsMutable=*/false));
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+FailureOr<ConstantBytes> ConstantBytes::get(ElementsAttr attr) {
+  ConstantBytes result;
+  RankedTensorType type = dyn_cast<RankedTensorType>(attr.getType());
+  if (!type || !type.hasStaticShape())
+    return failure();
+  int64_t bytes = byteCount(type);
+  if (DenseResourceElementsAttr resource =
+          dyn_cast<DenseResourceElementsAttr>(attr)) {
+    if (resourceBytes(resource) != bytes)
+      return failure();
+    ArrayRef<char> data = resource.getRawHandle().getBlob()->getData();
+    if (data.empty() && bytes > 0) {
+      result.owned = deferredBytes(resource);
+      if (!result.owned)
+        return failure();
+      data = {static_cast<const char *>(result.owned.get()), size_t(bytes)};
+    }
+    result.view = data;
+    return result;
+  }
+  DenseIntOrFPElementsAttr dense = dyn_cast<DenseIntOrFPElementsAttr>(attr);
+  if (!dense)
+    return failure();
+  bool boolean = type.getElementType().isInteger(1);
+  if (!dense.isSplat() && !boolean) {
+    result.view = dense.getRawData();
+    return result;
+  }
+  constexpr int64_t kLargestCopy = int64_t(1) << 36;
+  if (bytes > kLargestCopy)
+    return failure();
+  auto owned = std::make_shared<std::vector<char>>(bytes);
+  if (boolean) {
+    if (dense.isSplat())
+      std::fill(owned->begin(), owned->end(), dense.getSplatValue<bool>());
+    else
+      for (auto [i, value] : llvm::enumerate(dense.getValues<bool>()))
+        (*owned)[i] = value;
+  } else {
+    ArrayRef<char> element = dense.getRawData();
+    for (int64_t i = 0; i < bytes; i += element.size())
+      std::memcpy(owned->data() + i, element.data(), element.size());
+  }
+  result.view = *owned;
+  result.owned = std::move(owned);
+  return result;
+}
+
+/// Returns true if all elements are bitwise equal.
+static bool isUniform(ArrayRef<char> bytes, size_t elementBytes) {
+  return bytes.size() >= elementBytes &&
+         std::memcmp(bytes.data(), bytes.data() + elementBytes,
+                     bytes.size() - elementBytes) == 0;
 }
 
 /// Returns the constant if it is a dense attribute, else null.
@@ -127,6 +422,17 @@ ElementsAttr mpc::makeConstant(RankedTensorType type, AsmResourceBlob bytes,
     return dense;
   return DenseResourceElementsAttr::get(type, freeName(type.getContext(), name),
                                         std::move(bytes));
+}
+
+ElementsAttr mpc::makeConstant(RankedTensorType type, AsmResourceBlob bytes,
+                               StringRef name, std::string key) {
+  ElementsAttr made = makeConstant(type, std::move(bytes), name);
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(made))
+    ConstantTable::of(type.getContext())
+        .update(nameOf(resource), [&](ConstantTable::Entry &entry) {
+          entry.key = std::move(key);
+        });
+  return made;
 }
 
 ElementsAttr mpc::makeConstant(RankedTensorType type, std::string bytes,

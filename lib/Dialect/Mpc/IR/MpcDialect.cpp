@@ -33,10 +33,13 @@ using namespace mpc;
 namespace mpc {
 /// Registers all op families (CMakeLists.txt).
 void registerAllOps(MpcDialect &dialect);
+/// Adds the table of derived constants (ConstantData.cpp).
+void registerConstantTable(MpcDialect &dialect);
 } // namespace mpc
 
 void MpcDialect::initialize() {
   registerAllOps(*this);
+  registerConstantTable(*this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"

@@ -35,14 +35,14 @@ LogicalResult ConstantOp::verify() {
       dyn_cast<DenseResourceElementsAttr>(getValue());
   if (!resource)
     return success();
-  AsmResourceBlob *blob = resource.getRawHandle().getBlob(); // C1
-  if (!blob)
+  int64_t held = resourceBytes(resource);
+  if (held < 0) // C1
     return emitOpError() << "has no data for resource '"
                          << resource.getRawHandle().getKey() << "'";
-  if (int64_t(blob->getData().size()) != bytes)
+  if (held != bytes)
     return emitOpError() << "resource '" << resource.getRawHandle().getKey()
-                         << "' holds " << blob->getData().size() << " bytes, "
-                         << type << " needs " << bytes;
+                         << "' holds " << held << " bytes, " << type
+                         << " needs " << bytes;
   return success();
 }
 

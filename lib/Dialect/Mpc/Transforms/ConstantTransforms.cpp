@@ -6,7 +6,16 @@
 
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 
+#include "RoundConstant.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -21,8 +30,17 @@ std::string mpc::derivedConstantName(ElementsAttr attr, StringRef suffix) {
   return suffix.str();
 }
 
-template <typename Element> static Element *elementsOf(AsmResourceBlob &blob) {
-  return reinterpret_cast<Element *>(blob.getMutableData().data());
+template <typename Element>
+static Element *elementsOf(MutableArrayRef<char> bytes) {
+  return reinterpret_cast<Element *>(bytes.data());
+}
+
+/// Formats a list of numbers for a recipe.
+static std::string textOf(ArrayRef<int64_t> numbers) {
+  std::string text = " [";
+  for (int64_t number : numbers)
+    text += std::to_string(number) + ",";
+  return text + "]";
 }
 
 static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
@@ -77,17 +95,23 @@ stridedConstant(ElementsAttr attr, ArrayRef<int64_t> shape,
   auto type = RankedTensorType::get(shape, element);
   if (auto dense = dyn_cast<DenseElementsAttr>(attr); dense && dense.isSplat())
     return ElementsAttr(dense.resizeSplat(type));
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
-  if (failed(bytes))
-    return failure();
-  AsmResourceBlob target = allocateConstant(type);
-  withElementBytes(bytesPerElement(element), [&](auto unit) {
-    using Element = decltype(unit);
-    copyStrided(bytes->as<Element>().data(), elementsOf<Element>(target), shape,
-                strides, offset);
-  });
-  return makeConstant(type, std::move(target),
-                      derivedConstantName(attr, suffix));
+  auto fill = [attr, element, offset, shape = llvm::to_vector(shape),
+               strides = llvm::to_vector(strides)](
+                  MutableArrayRef<char> target) -> LogicalResult {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (failed(bytes))
+      return failure();
+    withElementBytes(bytesPerElement(element), [&](auto unit) {
+      using Element = decltype(unit);
+      copyStrided(bytes->as<Element>().data(), elementsOf<Element>(target),
+                  shape, strides, offset);
+    });
+    return success();
+  };
+  std::string text =
+      "strided" + textOf(strides) + " from " + std::to_string(offset);
+  return deriveConstant(type, {std::move(text), {attr}, std::move(fill)},
+                        derivedConstantName(attr, suffix));
 }
 
 static ArrayRef<int64_t> constantShape(ElementsAttr attr) {
@@ -143,28 +167,29 @@ FailureOr<ElementsAttr> mpc::reverseConstant(ElementsAttr attr,
 FailureOr<ElementsAttr> mpc::concatConstants(ArrayRef<ElementsAttr> attrs,
                                              int64_t axis) {
   SmallVector<int64_t> shape(constantShape(attrs.front()));
-  SmallVector<ConstantBytes> parts;
   shape[axis] = 0;
-  for (ElementsAttr attr : attrs) {
-    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
-    if (failed(bytes))
-      return failure();
-    parts.push_back(*bytes);
+  for (ElementsAttr attr : attrs)
     shape[axis] += constantShape(attr)[axis];
-  }
-  Type element = attrs.front().getElementType();
-  auto type = RankedTensorType::get(shape, element);
-  std::vector<char> target;
-  target.reserve(byteCount(type));
+  auto type = RankedTensorType::get(shape, attrs.front().getElementType());
   int64_t outer = productOf(ArrayRef<int64_t>(shape).take_front(axis));
-  for (int64_t i = 0; i < outer; ++i)
-    for (const ConstantBytes &part : parts) {
-      ArrayRef<char> row = part.bytes().slice(part.bytes().size() / outer * i,
-                                              part.bytes().size() / outer);
-      target.insert(target.end(), row.begin(), row.end());
+  SmallVector<ElementsAttr, 1> sources(attrs);
+  auto fill = [sources, outer](MutableArrayRef<char> target) -> LogicalResult {
+    size_t whole = target.size() / std::max<size_t>(outer, 1), at = 0;
+    for (ElementsAttr source : sources) {
+      FailureOr<ConstantBytes> bytes = ConstantBytes::get(source);
+      if (failed(bytes))
+        return failure();
+      size_t run = bytes->bytes().size() / std::max<size_t>(outer, 1);
+      for (int64_t i = 0; i < outer; ++i)
+        llvm::copy(bytes->bytes().slice(run * i, run),
+                   target.begin() + whole * i + at);
+      at += run;
     }
-  return makeConstant(type, target,
-                      derivedConstantName(attrs.front(), "joined"));
+    return success();
+  };
+  std::string text = "concatenated along " + std::to_string(axis);
+  return deriveConstant(type, {std::move(text), sources, std::move(fill)},
+                        derivedConstantName(attrs.front(), "joined"));
 }
 
 FailureOr<ElementsAttr> mpc::padConstant(ElementsAttr attr,
@@ -179,37 +204,43 @@ FailureOr<ElementsAttr> mpc::padConstant(ElementsAttr attr,
   if (auto dense = dyn_cast<DenseElementsAttr>(attr);
       dense && dense.isSplat() && splatValue(attr) == fill)
     return ElementsAttr(dense.resizeSplat(type));
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
-  FailureOr<ConstantBytes> filling =
-      ConstantBytes::get(makeSplat(RankedTensorType::get({}, element), fill));
-  if (failed(bytes) || failed(filling))
-    return failure();
-  int64_t elementBytes = bytesPerElement(element);
-  std::vector<char> target(elementCount(type) * elementBytes);
-  for (int64_t i = 0, count = elementCount(type); i < count; ++i)
-    std::memcpy(target.data() + i * elementBytes, filling->bytes().data(),
-                elementBytes);
-  // Copies rows of the last dimension; iterates over the other dimensions.
-  SmallVector<int64_t> strides = rowMajorStrides(shape);
-  int64_t rank = shape.size(), width = rank ? from.back() : 1;
-  SmallVector<int64_t> index(rank, 0);
-  for (const char *source = bytes->bytes().data(),
-                  *end = source + bytes->bytes().size();
-       source != end; source += width * elementBytes) {
-    int64_t place = 0;
-    for (int64_t d = 0; d < rank; ++d)
-      place += (index[d] / from[d] * to[d] + index[d] % from[d]) * strides[d];
-    std::memcpy(target.data() + place * elementBytes, source,
-                width * elementBytes);
-    if (rank)
-      index.back() += width - 1;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      if (++index[d] < groups[d] * from[d])
-        break;
-      index[d] = 0;
+  auto write = [attr, element, fill, groups = llvm::to_vector(groups),
+                from = llvm::to_vector(from), to = llvm::to_vector(to),
+                shape](MutableArrayRef<char> target) -> LogicalResult {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    FailureOr<ConstantBytes> filling =
+        ConstantBytes::get(makeSplat(RankedTensorType::get({}, element), fill));
+    if (failed(bytes) || failed(filling))
+      return failure();
+    int64_t elementBytes = bytesPerElement(element);
+    for (size_t i = 0; i < target.size(); i += elementBytes)
+      std::memcpy(target.data() + i, filling->bytes().data(), elementBytes);
+    // Copies rows of the last dimension; iterates over the other dimensions.
+    SmallVector<int64_t> strides = rowMajorStrides(shape);
+    int64_t rank = shape.size(), width = rank ? from.back() : 1;
+    SmallVector<int64_t> index(rank, 0);
+    for (const char *source = bytes->bytes().data(),
+                    *end = source + bytes->bytes().size();
+         source != end; source += width * elementBytes) {
+      int64_t place = 0;
+      for (int64_t d = 0; d < rank; ++d)
+        place += (index[d] / from[d] * to[d] + index[d] % from[d]) * strides[d];
+      std::memcpy(target.data() + place * elementBytes, source,
+                  width * elementBytes);
+      if (rank)
+        index.back() += width - 1;
+      for (int64_t d = rank - 1; d >= 0; --d) {
+        if (++index[d] < groups[d] * from[d])
+          break;
+        index[d] = 0;
+      }
     }
-  }
-  return makeConstant(type, target, derivedConstantName(attr, "padded"));
+    return success();
+  };
+  std::string text = "padded" + textOf(groups) + textOf(from) + textOf(to) +
+                     " with " + std::to_string(llvm::bit_cast<uint64_t>(fill));
+  return deriveConstant(type, {std::move(text), {attr}, std::move(write)},
+                        derivedConstantName(attr, "padded"));
 }
 
 /// Writes the panels that packConstant() returns; padding is left as it is.
@@ -252,23 +283,79 @@ static void packPanels(const Element *data, Element *target,
 FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
                                           const PackSource &source,
                                           PackedAttr packed) {
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
-  if (failed(bytes))
-    return failure();
   Type element = attr.getElementType();
   int64_t panels = llvm::divideCeil(source.columns, packed.getColumns());
   int64_t steps =
       packed.getSteps(source.rows, source.run ? source.run : source.rows);
   auto type = RankedTensorType::get(
       {source.groups * panels, steps, packed.getStepElements()}, element);
-  AsmResourceBlob target = allocateConstant(type);
-  if (elementCount(type) != source.groups * source.columns * source.rows)
-    std::memset(target.getMutableData().data(), 0, byteCount(type));
-  withElementBytes(bytesPerElement(element), [&](auto unit) {
-    using Element = decltype(unit);
-    packPanels(bytes->as<Element>().data(), elementsOf<Element>(target), source,
-               packed);
-  });
-  return makeConstant(type, std::move(target),
-                      derivedConstantName(attr, "packed"));
+  bool hasPadding =
+      elementCount(type) != source.groups * source.columns * source.rows;
+  auto fill = [=](MutableArrayRef<char> target) -> LogicalResult {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (failed(bytes))
+      return failure();
+    if (hasPadding)
+      llvm::fill(target, 0);
+    withElementBytes(bytesPerElement(element), [&](auto unit) {
+      using Element = decltype(unit);
+      packPanels(bytes->as<Element>().data(), elementsOf<Element>(target),
+                 source, packed);
+    });
+    return success();
+  };
+  std::string text =
+      "packed" +
+      textOf({source.groups, source.columns, source.rows, source.groupStride,
+              source.columnStride, source.rowStride, source.rowSplit,
+              source.outerRowStride, source.run, packed.getColumns(),
+              packed.getInterleave(), packed.getDepth()});
+  return deriveConstant(type, {std::move(text), {attr}, std::move(fill)},
+                        derivedConstantName(attr, "packed"));
+}
+
+FailureOr<ElementsAttr> mpc::widenConstant(ElementsAttr attr) {
+  Type element = attr.getElementType();
+  if (!element.isBF16() && !element.isF16())
+    return failure();
+  auto type = cast<RankedTensorType>(attr.getType())
+                  .clone(Float32Type::get(attr.getContext()));
+  auto fill = [attr, element](MutableArrayRef<char> target) -> LogicalResult {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (failed(bytes))
+      return failure();
+    auto *wide = elementsOf<float>(target);
+    if (element.isBF16())
+      llvm::transform(bytes->as<uint16_t>(), wide, [](uint16_t bits) {
+        return llvm::bit_cast<float>(uint32_t(bits) << 16);
+      });
+    else
+      llvm::transform(bytes->as<uint16_t>(), wide, fromFloat16);
+    return success();
+  };
+  return deriveConstant(type, {"upconverted", {attr}, std::move(fill)},
+                        derivedConstantName(attr, "f32"));
+}
+
+FailureOr<ElementsAttr> mpc::transformConstant(Operation *op) {
+  SmallVector<ElementsAttr> sources;
+  for (Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<ConstantOp>();
+    if (!constant || !isa<DenseResourceElementsAttr>(constant.getValue()))
+      return failure();
+    sources.push_back(constant.getValue());
+  }
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return transposeConstant(sources.front(), transpose.getPermutation());
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    return reshapeConstant(sources.front(),
+                           cast<RankedTensorType>(reshape.getType()));
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return sliceConstant(sources.front(), slice.getOffsets(), slice.getSizes(),
+                         slice.getStrides().value_or(ArrayRef<int64_t>()));
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return concatConstants(sources, concat.getAxis());
+  if (isa<CastOp>(op) && getElementTypeOrSelf(op->getResult(0)).isF32())
+    return widenConstant(sources.front());
+  return failure();
 }

@@ -138,7 +138,7 @@ static uint16_t toFloat16(float value) {
                                                     : subnormal));
 }
 
-static float fromFloat16(uint16_t bits) {
+float mpc::fromFloat16(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
   float normal = llvm::bit_cast<float>((magnitude << 13) + (112u << 23));
   float subnormal = float(magnitude) * 0x1p-24f;
@@ -149,22 +149,54 @@ static float fromFloat16(uint16_t bits) {
   return llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(found) | sign);
 }
 
-/// Rounds `exact` into `target` and notes the errors, in chunks that stay in
-/// the cache.
+/// Returns the errors of rounding `exact`, in chunks that stay in the cache.
 template <uint16_t (*encode)(float), float (*decode)(uint16_t)>
-static void roundElements(ArrayRef<float> exact, uint16_t *target,
-                          RoundingErrorStats &losses) {
+static RoundingErrorStats errorsOf(ArrayRef<float> exact) {
   constexpr size_t kChunk = 1024;
   std::array<float, kChunk> rounded;
-  for (; !exact.empty(); target += kChunk) {
+  RoundingErrorStats losses;
+  while (!exact.empty()) {
     ArrayRef<float> chunk = exact.take_front(kChunk);
     exact = exact.drop_front(chunk.size());
     for (size_t i = 0; i < chunk.size(); ++i)
-      target[i] = encode(chunk[i]);
-    for (size_t i = 0; i < chunk.size(); ++i)
-      rounded[i] = decode(target[i]);
+      rounded[i] = decode(encode(chunk[i]));
     losses.note(chunk, ArrayRef(rounded).take_front(chunk.size()));
   }
+  return losses;
+}
+
+static RoundingErrorStats errorsOf(ArrayRef<float> exact, FloatType type) {
+  if (type.isBF16())
+    return errorsOf<toBFloat16, fromBFloat16>(exact);
+  if (type.isF16())
+    return errorsOf<toFloat16, fromFloat16>(exact);
+  RoundingErrorStats losses;
+  losses.note(exact, exact);
+  return losses;
+}
+
+static void roundElements(ArrayRef<float> exact, FloatType type, char *target) {
+  auto *halves = reinterpret_cast<uint16_t *>(target);
+  if (type.isBF16())
+    llvm::transform(exact, halves, toBFloat16);
+  else if (type.isF16())
+    llvm::transform(exact, halves, toFloat16);
+  else
+    llvm::copy(exact, reinterpret_cast<double *>(target));
+}
+
+/// Returns the errors of rounding the elements of `attr`, which the context's
+/// store remembers; nullopt if the constant has no data.
+static std::optional<RoundingErrorStats> errorsOf(ElementsAttr attr,
+                                                  FloatType type) {
+  auto compute = [&]() -> std::optional<RoundingErrorStats> {
+    FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
+    if (failed(bytes))
+      return std::nullopt;
+    return errorsOf(bytes->as<float>(), type);
+  };
+  ConstantRecipe recipe{"rounding errors", {attr}, {}};
+  return rememberFact<RoundingErrorStats>(recipe, type, compute);
 }
 
 std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,
@@ -179,23 +211,23 @@ std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,
     losses.note(*splat, rounded, elementCount(op.getResult()));
     result.value = makeSplat(narrow, rounded);
   } else {
-    FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
-    if (failed(bytes))
+    std::optional<RoundingErrorStats> errors = errorsOf(op.getValue(), type);
+    if (!errors)
       return std::nullopt;
-    ArrayRef<float> exact = bytes->as<float>();
-    AsmResourceBlob rounded = allocateConstant(narrow);
-    char *target = rounded.getMutableData().data();
-    auto *halves = reinterpret_cast<uint16_t *>(target);
-    if (type.isBF16())
-      roundElements<toBFloat16, fromBFloat16>(exact, halves, losses);
-    else if (type.isF16())
-      roundElements<toFloat16, fromFloat16>(exact, halves, losses);
-    else
-      llvm::copy(exact, reinterpret_cast<double *>(target));
-    if (type.getWidth() > 16)
-      losses.note(exact, exact);
-    result.value = makeConstant(narrow, std::move(rounded),
-                                (name + "." + suffixOf(type)).str());
+    losses = *errors;
+    auto fill = [value = op.getValue(),
+                 type](MutableArrayRef<char> target) -> LogicalResult {
+      FailureOr<ConstantBytes> bytes = ConstantBytes::get(value);
+      if (succeeded(bytes))
+        roundElements(bytes->as<float>(), type, target.data());
+      return bytes;
+    };
+    FailureOr<ElementsAttr> rounded =
+        deriveConstant(narrow, {"rounded", {op.getValue()}, std::move(fill)},
+                       (name + "." + suffixOf(type)).str());
+    if (failed(rounded))
+      return std::nullopt;
+    result.value = *rounded;
   }
   warn(op, type, name, losses);
   result.losses = losses.toAttr(op.getContext());

@@ -28,6 +28,9 @@ private:
   double largest = 0, errors = 0, values = 0;
 };
 
+/// Returns the value of the bits of a float16.
+float fromFloat16(uint16_t bits);
+
 /// Returns the name of a constant's resource, or the op's name.
 std::string resourceName(ConstantOp op);
 

@@ -2,7 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Uniform access to dense and resource constants.
+// Uniform access to dense and resource constants. Large constants that passes
+// derive from others (transposed, rounded, packed) are computed when they are
+// read, if the context has a ConstantStore: nothing but their final form is
+// ever held in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +16,12 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <cstring>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 namespace mpc {
@@ -36,7 +44,7 @@ public:
 
 private:
   llvm::ArrayRef<char> view;
-  std::shared_ptr<std::vector<char>> owned;
+  std::shared_ptr<const void> owned;
 };
 
 /// Creates a constant attribute of `type` from row-major bytes (one byte per
@@ -55,8 +63,106 @@ mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
 mlir::ElementsAttr makeConstant(mlir::RankedTensorType type, std::string bytes,
                                 llvm::StringRef name = "constant");
 
+/// The same of bytes that `key` identifies (constantKey()).
+mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
+                                mlir::AsmResourceBlob bytes,
+                                llvm::StringRef name, std::string key);
+
 /// Returns uninitialized memory for the bytes of a constant of `type`.
 mlir::AsmResourceBlob allocateConstant(mlir::RankedTensorType type);
+
+//===----------------------------------------------------------------------===//
+// Derived constants
+//===----------------------------------------------------------------------===//
+
+/// Writes the bytes of a constant into memory of its size.
+using ConstantFill =
+    std::function<mlir::LogicalResult(llvm::MutableArrayRef<char> target)>;
+
+/// Holds the bytes of large constants by their keys, for one or several
+/// processes. Thread-safe.
+class ConstantStore {
+public:
+  virtual ~ConstantStore() = default;
+  /// Returns the `size` bytes that `key` identifies, aligned as buffers are, or
+  /// null if they are not held.
+  virtual std::shared_ptr<const void> find(llvm::StringRef key,
+                                           size_t size) = 0;
+  /// The same, computed by `fill` if they are not held; null if that fails or
+  /// there is no memory.
+  virtual std::shared_ptr<const void> get(llvm::StringRef key, size_t size,
+                                          const ConstantFill &fill) = 0;
+  /// Returns true if later processes find the bytes.
+  virtual bool persists(llvm::StringRef key, size_t size) = 0;
+};
+
+/// Lets `context` defer large derived constants; `store` outlives it.
+void setConstantStore(mlir::MLIRContext *context,
+                      std::shared_ptr<ConstantStore> store);
+/// Returns the context's store, or null.
+ConstantStore *constantStore(mlir::MLIRContext *context);
+
+/// How a constant is derived from others.
+struct ConstantRecipe {
+  /// Identifies the computation, with all of its parameters.
+  std::string text;
+  llvm::SmallVector<mlir::ElementsAttr, 1> sources;
+  ConstantFill fill;
+};
+
+/// Creates a constant of `type` by a recipe. A large one is computed when its
+/// bytes are read, if the context has a store. Equal elements become a splat,
+/// but not those of a deferred constant.
+mlir::FailureOr<mlir::ElementsAttr> deriveConstant(mlir::RankedTensorType type,
+                                                   ConstantRecipe recipe,
+                                                   llvm::StringRef name);
+
+/// Returns a digest that identifies the bytes of `attr`: of its bytes, of the
+/// file range that they are in, or of the recipe and its sources. Empty if the
+/// constant has no data.
+std::string constantKey(mlir::ElementsAttr attr);
+
+/// Returns the key of the result of a recipe.
+std::string derivedKey(const ConstantRecipe &recipe, mlir::Type type);
+
+/// Returns what `compute` finds out about the recipe's sources, a trivially
+/// copyable value, which the context's store remembers by the recipe's text and
+/// `type`; nullopt if `compute` fails.
+template <typename Fact, typename Compute>
+std::optional<Fact> rememberFact(const ConstantRecipe &recipe, mlir::Type type,
+                                 Compute compute) {
+  static_assert(std::is_trivially_copyable_v<Fact>);
+  ConstantStore *store = constantStore(type.getContext());
+  if (!store)
+    return compute();
+  std::shared_ptr<const void> known = store->get(
+      derivedKey(recipe, type), sizeof(Fact),
+      [&](llvm::MutableArrayRef<char> target) -> mlir::LogicalResult {
+        std::optional<Fact> fact = compute();
+        if (fact)
+          std::memcpy(target.data(), &*fact, sizeof(Fact));
+        return mlir::success(fact.has_value());
+      });
+  if (!known)
+    return std::nullopt;
+  Fact fact;
+  std::memcpy(static_cast<void *>(&fact), known.get(), sizeof(Fact));
+  return fact;
+}
+
+/// Returns the bytes of `attr` in the context's store, which keeps them; in new
+/// memory without one; null if the constant has no data or there is no memory.
+std::shared_ptr<const void> storedConstant(mlir::ElementsAttr attr);
+
+/// Returns the size of a resource in bytes; -1 if it has no data.
+int64_t resourceBytes(mlir::DenseResourceElementsAttr attr);
+
+/// Computes the deferred constants in `op`, so that they are printed.
+mlir::LogicalResult computeConstants(mlir::Operation *op);
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
 
 /// Creates a splat constant of a float or integer type; rounds or wraps the
 /// value to the element type.

@@ -66,6 +66,13 @@ mlir::FailureOr<mlir::ElementsAttr> packConstant(mlir::ElementsAttr attr,
                                                  const PackSource &source,
                                                  PackedAttr packed);
 
+/// Upconverts f16 or bf16 elements to f32, which is exact.
+mlir::FailureOr<mlir::ElementsAttr> widenConstant(mlir::ElementsAttr attr);
+
+/// Returns the result of `op`, which moves or upconverts large constants, by
+/// the functions above, which defer it; failure for other ops.
+mlir::FailureOr<mlir::ElementsAttr> transformConstant(mlir::Operation *op);
+
 } // namespace mpc
 
 #endif // MPC_DIALECT_MPC_TRANSFORMS_CONSTANTTRANSFORMS_H

@@ -12,6 +12,9 @@
 
 #include "gtest/gtest.h"
 
+#include <cmath>
+#include <cstring>
+#include <memory>
 #include <numeric>
 
 using namespace mlir;
@@ -175,6 +178,99 @@ TEST_F(ConstantTransforms, packing_begins_a_step_with_every_run) {
   EXPECT_EQ(valuesOf(result),
             (Values{0, 2, 1, 3, 4, 0, 5, 0, 6, 8, 7, 9, 10, 0, 11, 0}));
   EXPECT_EQ(shapeOf(result), ArrayRef<int64_t>({1, 4, 4}));
+}
+
+/// Counts the constants that it computes, and keeps none.
+class CountingStore : public ConstantStore {
+public:
+  std::shared_ptr<const void> find(StringRef, size_t) override {
+    return nullptr;
+  }
+  std::shared_ptr<const void> get(StringRef key, size_t size,
+                                  const ConstantFill &fill) override {
+    keys.push_back(key.str());
+    auto bytes = std::make_shared<std::vector<char>>(size);
+    return succeeded(fill(*bytes))
+               ? std::shared_ptr<const void>(bytes, bytes->data())
+               : nullptr;
+  }
+  bool persists(StringRef, size_t) override { return false; }
+
+  std::vector<std::string> keys;
+};
+
+TEST_F(ConstantTransforms, large_constants_are_deferred) {
+  MLIRContext deferring(MLIRContext::Threading::DISABLED);
+  deferring.loadDialect<MpcDialect>();
+  auto store = std::make_shared<CountingStore>();
+  setConstantStore(&deferring, store);
+  constexpr int64_t kRows = 512, kColumns = 640;
+  std::vector<float> values(kRows * kColumns);
+  std::iota(values.begin(), values.end(), 0.0f);
+  ArrayRef<char> raw(reinterpret_cast<const char *>(values.data()),
+                     values.size() * sizeof(float));
+  // Transposed twice along a chain, joined, padded and packed.
+  auto transform = [&](MLIRContext *context, int64_t columns) {
+    auto type =
+        RankedTensorType::get({kRows, kColumns}, Float32Type::get(context));
+    ElementsAttr source = makeConstant(type, raw, "source");
+    ElementsAttr turned = *transposeConstant(source, {1, 0});
+    ElementsAttr joined = *concatConstants({turned, turned}, 1);
+    ElementsAttr padded = *padConstant(joined, {1, 1}, {kColumns, 2 * kRows},
+                                       {kColumns + 8, 2 * kRows}, 1.5);
+    PackSource view;
+    view.columns = kColumns + 8;
+    view.rows = 2 * kRows;
+    view.columnStride = 2 * kRows;
+    view.rowStride = 1;
+    return *packConstant(padded, view, PackedAttr::get(context, columns, 1, 1));
+  };
+  ElementsAttr eager = transform(&context, 32),
+               deferred = transform(&deferring, 32);
+  EXPECT_TRUE(cast<DenseResourceElementsAttr>(deferred)
+                  .getRawHandle()
+                  .getBlob()
+                  ->getData()
+                  .empty());
+  EXPECT_EQ(resourceBytes(cast<DenseResourceElementsAttr>(deferred)),
+            byteCount(deferred.getType()));
+  auto bytesOf = [](ElementsAttr attr) {
+    return ConstantBytes::get(attr)->bytes().vec();
+  };
+  EXPECT_EQ(bytesOf(deferred), bytesOf(eager));
+  // Equal recipes of equal bytes have equal keys, others have other keys.
+  EXPECT_EQ(constantKey(transform(&deferring, 32)), constantKey(deferred));
+  EXPECT_NE(constantKey(transform(&deferring, 16)), constantKey(deferred));
+  EXPECT_TRUE(store->keys.empty());
+  std::shared_ptr<const void> stored = storedConstant(deferred);
+  EXPECT_EQ(store->keys, std::vector<std::string>{constantKey(deferred)});
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(
+      std::memcmp(stored.get(), bytesOf(eager).data(), bytesOf(eager).size()),
+      0);
+}
+
+TEST_F(ConstantTransforms, widening_is_exact) {
+  std::vector<uint16_t> bits(1 << 16);
+  std::iota(bits.begin(), bits.end(), uint16_t(0));
+  for (FloatType element :
+       {FloatType(builder.getBF16Type()), FloatType(builder.getF16Type())}) {
+    ElementsAttr narrow =
+        makeConstant(RankedTensorType::get({1 << 16}, element),
+                     ArrayRef<char>(reinterpret_cast<const char *>(bits.data()),
+                                    bits.size() * sizeof(uint16_t)));
+    FailureOr<ElementsAttr> wide = widenConstant(narrow);
+    ASSERT_TRUE(succeeded(wide));
+    ArrayRef<float> values = ConstantBytes::get(*wide)->as<float>();
+    for (size_t i = 0; i < bits.size(); ++i) {
+      llvm::APFloat exact(element.getFloatSemantics(),
+                          llvm::APInt(16, bits[i]));
+      if (exact.isNaN())
+        EXPECT_TRUE(std::isnan(values[i])) << i;
+      else
+        EXPECT_EQ(values[i], exact.convertToFloat()) << i;
+    }
+  }
 }
 
 } // namespace
