@@ -32,8 +32,10 @@ static void addVerifier(OpPassManager &func, StringRef stage) {
 }
 
 static void addFoldConstants(OpPassManager &func,
-                             const PipelineOptions &options) {
+                             const PipelineOptions &options,
+                             int64_t keptUpcastBytes = 0) {
   FoldConstantsPassOptions fold;
+  fold.keptUpcastBytes = keptUpcastBytes;
   fold.maxBytes = options.maxFoldBytes;
   func.addPass(createFoldConstantsPass(fold));
 }
@@ -109,9 +111,14 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     // Evaluate weight sums shared by several matmuls once.
     func.addPass(createCSEPass());
   }
+  // Types decide whether a copy of the weights in f32 is needed. Training and
+  // quantization need one.
+  constexpr int64_t kLargeWeight = 1 << 16;
+  int64_t keptUpcastBytes =
+      options.training || options.policy->narrowsWeights() ? 0 : kLargeWeight;
   // Exporters compute masks and scales by nodes, but the patterns below match
   // constants.
-  addFoldConstants(func, options);
+  addFoldConstants(func, options, keptUpcastBytes);
   func.addPass(createCSEPass());
   // Innermost first: attention contains a softmax.
   func.addPass(createRecognizeSoftmaxPass());
@@ -123,7 +130,7 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     func.addPass(createRecognizeExpertRoutingPass());
   func.addPass(createFoldBatchNormPass());
   // Folding batch norms leaves arithmetic on weights.
-  addFoldConstants(func, options);
+  addFoldConstants(func, options, keptUpcastBytes);
   func.addPass(createCanonicalizerPass());
   // Nothing is left between attention and the concats of its keys.
   func.addPass(createSplitAttentionPass());
@@ -268,6 +275,8 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
 /// Pads contractions to the tile sizes of the target's matrix units.
 static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
+  // The types are known: upcast weights that are read in f32.
+  addFoldConstants(func, options);
   // After precision, since types determine the multiples; before layout, while
   // weights are still matrices. The input GEMM of a recurrent layer is padded
   // as well.

@@ -7,6 +7,7 @@
 #include "Import/Checkpoint/HuggingFace.h"
 #include "Import/Checkpoint/TransformerText.h"
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cstdlib>
@@ -64,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   // The graph of each configuration can be written, with all its weights.
-  constexpr int kMostTensors = 200;
+  constexpr int kMostTensors = 50;
   for (int i = 0; i < kMostTensors; ++i) {
     Result<std::string> graph =
         writeTransformer(*config, store, {2, 3, 5}, "config.json");

@@ -173,6 +173,7 @@ static std::string readStream(std::string &path) {
       auto first = static_cast<unsigned char>(bytes.front());
       bool isText = first >= ' ' || std::isspace(first);
       path = copies.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
+                         : bytes.starts_with("GGUF")   ? "stdin.gguf"
                          : isText                      ? "stdin.mlir"
                                                        : "stdin.onnx");
       file.open(path, std::ios::binary);
@@ -221,8 +222,8 @@ void tool::addInputOption(CLI::App &command, CommonOptions &options,
 void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command
       .add_option("MODEL", options.model,
-                  "model: .onnx, .mlir (mpc or StableHLO text), or -. - reads "
-                  "it from standard input")
+                  "model: .onnx, .mlir, a Hugging Face folder, or -. .mlir is "
+                  "mpc or StableHLO text; - reads a file from standard input")
       ->required()
       ->option_text("MODEL")
       ->transform(CLI::Validator(readStream, ""))

@@ -25,7 +25,8 @@ using Json = nlohmann::json;
 
 // Bounds that no model reaches; products of three fit into 63 bits.
 static constexpr int64_t kMostLayers = 1 << 10, kMostWidth = 1 << 20,
-                         kMostVocabulary = 1 << 24, kMostTokens = 1 << 30;
+                         kMostVocabulary = 1 << 24, kMostTokens = 1 << 30,
+                         kMostHeadSize = 1 << 12;
 
 /// Keys without an effect on inference, of any configuration: training,
 /// tokenizer, and generation, which old versions saved here.
@@ -180,7 +181,11 @@ void FamilyReader::readSizes() {
                                          " heads");
   bool hasSize = keys.has("head_dim");
   int64_t size = names.headSize ? names.headSize : config.width / config.heads;
-  config.headSize = keys.integer("head_dim", 1, kMostWidth, size);
+  config.headSize = keys.integer("head_dim", 1, kMostHeadSize, size);
+  if (config.headSize > kMostHeadSize)
+    keys.fail(names.heads,
+              "gives heads of " + std::to_string(size) + " elements; at most " +
+                  std::to_string(kMostHeadSize) + " are supported");
   if (!hasSize && !names.headSize && config.width % config.heads != 0)
     keys.fail(names.heads, "is " + std::to_string(config.heads) +
                                ", which does not divide the width " +

@@ -335,9 +335,9 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
             cache: bool = True, dynamic_shapes: Any = None, **named: Any) -> Function:
     """Compiles a model to a function of arrays.
 
-    `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a `torch.nn.Module`,
-    a program of `torch.export` or a JAX function. Given an `example`, by position or by the inputs' names,
-    compiles for its shapes now, else at the first call.
+    `model`: a path (.onnx, .mlir, the folder of a Hugging Face model), ONNX bytes, text of the mpc or
+    StableHLO dialect, a `torch.nn.Module`, a program of `torch.export` or a JAX function. Given an
+    `example`, by position or by the inputs' names, compiles for its shapes now, else at the first call.
 
     A module is exported by `torch.export` on its example, in inference mode; a JAX function is traced. The
     first dimension of a module's tensors is open unless its code fixes it; `dynamic_shapes`, as for

@@ -39,23 +39,12 @@ static ArrayRef<char> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Bits of all numbers as bf16, exact; empty if one is not.
-static std::vector<uint16_t> asBFloats(ArrayRef<float> numbers) {
+/// Returns the 16 bits of all numbers; empty if `bitsOf` fails for one.
+static std::vector<uint16_t>
+asHalves(ArrayRef<float> numbers, std::optional<uint16_t> (*bitsOf)(float)) {
   std::vector<uint16_t> halves;
   for (float number : numbers) {
-    auto bits = llvm::bit_cast<uint32_t>(number);
-    if (bits & 0xffff)
-      return {};
-    halves.push_back(bits >> 16);
-  }
-  return halves;
-}
-
-/// The same as f16.
-static std::vector<uint16_t> asHalves(ArrayRef<float> numbers) {
-  std::vector<uint16_t> halves;
-  for (float number : numbers) {
-    std::optional<uint16_t> bits = exactHalf(number);
+    std::optional<uint16_t> bits = bitsOf(number);
     if (!bits)
       return {};
     halves.push_back(*bits);
@@ -95,19 +84,28 @@ struct KnownEncoding {
     found.group = group;
     found.depth = depth;
     found.commonZero = commonZero;
+    if (sharedGroup > 0)
+      found.shared.emplace().group = sharedGroup;
     return found;
   }
 
   LosslessPanels::Kind kind = LosslessPanels::Kind::BFloat16;
   int64_t group = 0, depth = 1, commonZero = 0;
+  /// SharedScales::group; 0 if there are none.
+  int64_t sharedGroup = 0;
   /// Sizes of the arrays.
-  size_t values = 0, scales = 0, zeros = 0, offsets = 0;
+  size_t values = 0, scales = 0, zeros = 0, offsets = 0, sharedScales = 0,
+         factors = 0;
 };
 } // namespace
 
 /// Calls `fn` with each array of `form`, its name and its number of elements.
-template <typename Form, typename Known, typename Fn>
-static bool forEachArray(Form &form, Known &known, Fn fn) {
+template <typename Known, typename Fn>
+static bool forEachArray(LosslessPanels &form, Known &known, Fn fn) {
+  if (form.shared &&
+      !(fn(form.shared->values, "shared scales", known.sharedScales) &&
+        fn(form.shared->factors, "factors", known.factors)))
+    return false;
   return fn(form.values, "values", known.values) &&
          fn(form.scales, "scales", known.scales) &&
          fn(form.zeros, "zeros", known.zeros) &&
@@ -153,6 +151,7 @@ std::optional<QuantizedPanels> QuantizedPanels::find(
     if (!form)
       return found;
     found = {true, form->kind, form->group, form->depth, form->commonZero};
+    found.sharedGroup = form->shared ? form->shared->group : 0;
     forEachArray(*form, found, put);
     return found;
   };
@@ -230,11 +229,14 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
     return stored;
   int64_t groups = depth / form.group;
   // The smallest float type in which all scales are exact.
-  auto makeFloats = [&](ArrayRef<float> numbers, StringRef suffix) -> Value {
-    if (std::vector<uint16_t> halves = asBFloats(numbers); !halves.empty())
+  auto makeFloats = [&](ArrayRef<float> numbers, int64_t groups,
+                        StringRef suffix) -> Value {
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactBFloat);
+        !halves.empty())
       return make(groups, columns, builder.getBF16Type(), bytesOf(halves),
                   suffix);
-    if (std::vector<uint16_t> halves = asHalves(numbers); !halves.empty())
+    if (std::vector<uint16_t> halves = asHalves(numbers, exactHalf);
+        !halves.empty())
       return make(groups, columns, builder.getF16Type(), bytesOf(halves),
                   suffix);
     return make(groups, columns, builder.getF32Type(),
@@ -242,9 +244,16 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
                  numbers.size() * sizeof(float)},
                 suffix);
   };
-  stored.scale = makeFloats(form.scales, "scales");
+  if (form.shared) {
+    stored.scale = make(groups, columns, byteType(context),
+                        bytesOf(form.shared->values), "scales");
+    stored.scaleFactor = makeFloats(form.shared->factors,
+                                    groups / form.shared->group, "factors");
+  } else {
+    stored.scale = makeFloats(form.scales, groups, "scales");
+  }
   if (!form.offsets.empty())
-    stored.offset = makeFloats(form.offsets, "offsets");
+    stored.offset = makeFloats(form.offsets, groups, "offsets");
   if (!form.zeros.empty())
     stored.zero =
         make(groups, columns, byteType(context), bytesOf(form.zeros), "zeros");
@@ -253,6 +262,12 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
 
 Value QuantizedPanels::widen(OpBuilder &builder, Location loc,
                              Type element) const {
+  Value scale = this->scale;
+  if (scaleFactor)
+    scale = DequantizeOp::create(builder, loc, scale, scaleFactor, Value(),
+                                 Value(), /*nibbles=*/false, /*float8=*/false,
+                                 /*commonZero=*/0, /*depth=*/1,
+                                 builder.getF32Type());
   return DequantizeOp::create(builder, loc, values, scale, zero, offset,
                               areNibbles, areFloats, commonZero, depth,
                               element);

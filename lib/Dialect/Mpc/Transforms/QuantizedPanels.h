@@ -37,6 +37,8 @@ struct QuantizedPanels {
                     mlir::Type element) const;
 
   mlir::Value values, scale, zero, offset;
+  /// Factors of integer scales.
+  mlir::Value scaleFactor;
   bool areNibbles = false, areFloats = false;
   int64_t commonZero = 0, depth = 1;
   /// Total size of the constants, in bytes.
