@@ -71,6 +71,26 @@ struct SharedScales {
   std::vector<float> factors;
 };
 
+/// The scale of a group of integers.
+struct GroupScale {
+  float scale = 0;
+  /// Greatest common divisor and largest magnitude of the integers; 0 if all
+  /// are zero, so that any scale will do.
+  int64_t divisor = 0, largest = 0;
+
+  /// Scale of the same numbers if the integers had no common divisor.
+  double coarsest() const { return double(scale) * double(divisor); }
+};
+
+/// Returns `scales`, `[count][groups][columns]`, as integers times a factor for
+/// every `shared` groups, as GGUF's K formats have them, or scales of the same
+/// numbers with other integers of at most `most` in magnitude; nullopt if there
+/// are none.
+std::optional<SharedScales> findSharedScales(llvm::ArrayRef<GroupScale> scales,
+                                             int64_t count, int64_t groups,
+                                             int64_t columns, int64_t shared,
+                                             int64_t most);
+
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
 struct LosslessPanels {
@@ -116,13 +136,6 @@ std::optional<LosslessPanels> findLosslessEncoding(llvm::ArrayRef<float> panels,
                                                    int64_t columns, int64_t run,
                                                    int64_t together = 1,
                                                    bool onlyBytes = false);
-
-/// Stores the scales of `form` as integers times a factor per 256 positions, as
-/// GGUF's K formats do, if all numbers stay the same: may multiply integers of
-/// a group and divide their scale. Returns false, and changes nothing, if that
-/// is impossible.
-bool shareScaleFactors(LosslessPanels &form, int64_t count, int64_t depth,
-                       int64_t columns);
 
 } // namespace mpc
 
