@@ -238,7 +238,11 @@ static constexpr std::pair<const char *, const char *> kBertValues[] = {
     {"position_embedding_type", "\"absolute\""},
     {"is_decoder", "false"},
     {"add_cross_attention", "false"}};
-static constexpr const char *kModernBertKeys[] = {"cls_token_id",
+static constexpr const char *kModernBertKeys[] = {"classifier_activation",
+                                                  "classifier_bias",
+                                                  "classifier_pooling",
+                                                  "decoder_bias",
+                                                  "cls_token_id",
                                                   "sep_token_id",
                                                   "deterministic_flash_attn",
                                                   "initializer_cutoff_factor",
@@ -465,6 +469,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .mlpBias = {"mlp_bias", false},
        .hasEmbeddingNorm = true,
        .isTied = true,
+       .poolingKey = "classifier_pooling",
        .ignoredKeys = kModernBertKeys},
   };
   return table;

@@ -76,6 +76,22 @@ TEST(HuggingFace, NamesEachArchitectureOnce) {
   EXPECT_EQ(names.count("GPT2LMHeadModel"), 1u);
 }
 
+TEST(HuggingFace, ReadsHeadsOfEncoders) {
+  Result<ModelConfig> config = read(
+      R"({"architectures": ["ModernBertForSequenceClassification"],
+          "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
+          "intermediate_size": 48, "vocab_size": 97, "local_attention": 8,
+          "classifier_pooling": "mean", "classifier_bias": true,
+          "decoder_bias": false, "classifier_activation": "relu"})");
+  ASSERT_TRUE(config.ok()) << config.status().toString();
+  EXPECT_EQ(config->head, HeadKind::SequenceClassification);
+  EXPECT_EQ(config->pooling, Pooling::Mean);
+  EXPECT_EQ(config->headTransform, Activation::Relu);
+  EXPECT_TRUE(config->headTransformBias && config->headBias);
+  EXPECT_EQ(config->windows, (std::vector<int64_t>{0, 4, 4, 0}));
+  EXPECT_EQ(config->ropeOfLayer, (std::vector<unsigned>{0, 1, 1, 0}));
+}
+
 TEST(HuggingFace, RefusesWrongConfigurations) {
   expectFailure("{", "is not a JSON object");
   expectFailure("{}", "has no key 'architectures'");
