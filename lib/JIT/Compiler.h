@@ -204,11 +204,13 @@ using ExternalBytes =
 /// Parses mpc dialect text, called `name` in messages, and checks that it has
 /// the form of an imported model: one entry function of mpc ops with static
 /// shapes. External constants refer to their bytes, which must outlive the
-/// context. Null after diagnostics.
+/// context; with `trustsNames` their names identify them. Null after
+/// diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context,
-                                    const ExternalBytes &external = {});
+                                    const ExternalBytes &external = {},
+                                    bool trustsNames = true);
 
 /// Reports, at each op, values too large for this machine's memory.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);

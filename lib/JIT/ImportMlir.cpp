@@ -206,7 +206,8 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
 /// import keeps the bytes.
 static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
                                             StringRef name,
-                                            const ExternalBytes &external) {
+                                            const ExternalBytes &external,
+                                            bool trustsNames) {
   if (!external)
     return emitError(loc) << "has external data '" << name
                           << "', which comes with a model in memory only";
@@ -217,24 +218,24 @@ static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
     return emitError(loc) << "external data '" << name << "' has "
                           << data->size() << " bytes, " << type << " needs "
                           << byteCount(type);
-  return makeConstant(
-      type,
-      UnmanagedAsmResourceBlob::allocateWithAlign(
-          ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
-          alignof(std::max_align_t)),
-      name, "external " + name.str());
+  AsmResourceBlob bytes = UnmanagedAsmResourceBlob::allocateWithAlign(
+      ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
+      alignof(std::max_align_t));
+  return trustsNames ? makeConstant(type, std::move(bytes), name,
+                                    "external " + name.str())
+                     : makeConstant(type, std::move(bytes), name);
 }
 
 /// Gives constants that name external data its bytes.
-static LogicalResult readExternal(ModuleOp module,
-                                  const ExternalBytes &external) {
+static LogicalResult
+readExternal(ModuleOp module, const ExternalBytes &external, bool trustsNames) {
   WalkResult result = module.walk([&](ConstantOp op) {
     auto name = op->getAttrOfType<StringAttr>(kExternalAttr);
     if (!name)
       return WalkResult::advance();
     FailureOr<ElementsAttr> value =
         readExternal(op.getLoc(), cast<RankedTensorType>(op.getType()),
-                     name.getValue(), external);
+                     name.getValue(), external, trustsNames);
     if (failed(value))
       return WalkResult::interrupt();
     op->removeAttr(kExternalAttr);
@@ -246,7 +247,8 @@ static LogicalResult readExternal(ModuleOp module,
 
 /// Replaces arguments of @main that name external data by constants.
 static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
-                                   const ExternalBytes &external) {
+                                   const ExternalBytes &external,
+                                   bool trustsNames) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main || names.size() != main.getNumArguments())
     return module.emitError()
@@ -260,7 +262,7 @@ static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
       continue;
     FailureOr<ElementsAttr> value = readExternal(
         argument.getLoc(), cast<RankedTensorType>(argument.getType()),
-        name.getValue(), external);
+        name.getValue(), external, trustsNames);
     if (failed(value))
       return failure();
     argument.replaceAllUsesWith(
@@ -285,10 +287,9 @@ static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
   return main.eraseArguments(bound);
 }
 
-Result<Compiler::Module> mpc::importMlir(StringRef text,
-                                         const std::string &name,
-                                         MLIRContext &context,
-                                         const ExternalBytes &external) {
+Result<Compiler::Module>
+mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context,
+                const ExternalBytes &external, bool trustsNames) {
   if (Status status = checkText(text, name); !status.ok())
     return status;
   if (Status status = checkNesting(text, name); !status.ok())
@@ -315,13 +316,15 @@ Result<Compiler::Module> mpc::importMlir(StringRef text,
       return silent();
     auto names = (*module)->getAttrOfType<ArrayAttr>(kExternalAttr);
     module = importStablehlo(*module);
-    if (!module || (names && failed(bindArguments(*module, names, external))))
+    if (!module ||
+        (names && failed(bindArguments(*module, names, external, trustsNames))))
       return silent();
     return module;
   }
   // Check ops, then sizes, then run verifiers, which may compute with sizes.
   if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||
-      failed(readExternal(*module, external)) || failed(verify(*module)))
+      failed(readExternal(*module, external, trustsNames)) ||
+      failed(verify(*module)))
     return silent();
   return module;
 }
