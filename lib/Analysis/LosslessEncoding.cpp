@@ -140,14 +140,24 @@ static float roundBits(double number, int bits) {
       std::ldexp(roundEven(std::ldexp(mantissa, bits)), exponent - bits));
 }
 
+/// Returns `integer * scale + offset`, rounded once; `integer` has few bits.
+/// Faster than a call of fma where the target of this build has none.
+static float multiplyAdd(double integer, float scale, float offset) {
+  double product = integer * double(scale), sum = product + double(offset);
+  if (sum - product == double(offset) && sum - double(offset) == product)
+    return float(sum);
+  return std::fmaf(float(integer), scale, offset);
+}
+
 /// Returns the grid of `scale` and `offset` if all of `values` are on it.
 static std::optional<OffsetGrid> gridOf(ArrayRef<float> values, float scale,
                                         float offset, int64_t levels) {
   OffsetGrid grid{scale, offset, 0};
+  double inverse = 1 / double(scale);
   for (float value : values) {
-    double integer = roundEven((double(value) - double(offset)) / scale);
+    double integer = roundEven((double(value) - double(offset)) * inverse);
     if (!(integer >= 0 && integer < double(levels)) ||
-        std::fmaf(float(integer), scale, offset) != value)
+        multiplyAdd(integer, scale, offset) != value)
       return std::nullopt;
     grid.most = std::max(grid.most, int64_t(integer));
   }
@@ -265,6 +275,12 @@ struct Panels {
     return numbers[(panel * depth + k) * columns + column];
   }
 
+  /// Index of the scale of column 0 on a line: a position of a panel.
+  int64_t scaleOf(const LosslessPanels &form, int64_t line) const {
+    return (line / depth * (depth / form.group) + line % depth / form.group) *
+           columns;
+  }
+
   ArrayRef<float> numbers;
   int64_t count, depth, columns;
 };
@@ -318,29 +334,52 @@ static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
   return grids;
 }
 
+namespace {
+
+/// Integers of numbers for the scales and offsets of an encoding.
+class IntegerReader {
+public:
+  explicit IntegerReader(const LosslessPanels &form) : offsets(form.offsets) {
+    // A scale of zero: all numbers of the group are zero, or the offset.
+    for (float scale : form.scales)
+      inverses.push_back(scale == 0 ? 0 : 1 / double(scale));
+  }
+
+  /// Returns the integer of `number` in the group of scale `place`.
+  int64_t operator()(float number, int64_t place) const {
+    double offset = offsets.empty() ? 0 : offsets[place];
+    return int64_t(roundEven((double(number) - offset) * inverses[place]));
+  }
+
+private:
+  ArrayRef<float> offsets;
+  std::vector<double> inverses;
+};
+
+} // namespace
+
 /// Stores the integers of `panels` for the scales and zero points or offsets of
 /// `form`.
 static void storeIntegers(const Panels &panels, LosslessPanels &form) {
   bool areNibbles = form.kind == LosslessPanels::Kind::Nibbles;
-  int64_t groups = panels.depth / form.group, perByte = areNibbles ? 2 : 1;
+  IntegerReader integerOf(form);
+  int64_t perByte = areNibbles ? 2 : 1;
   form.values.assign(panels.numbers.size() / perByte, 0);
-  for (int64_t panel = 0; panel < panels.count; ++panel)
-    for (int64_t k = 0; k < panels.depth; ++k)
-      for (int64_t column = 0; column < panels.columns; ++column) {
-        int64_t place =
-            (panel * groups + k / form.group) * panels.columns + column;
-        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-        double offset = form.offsets.empty() ? 0 : form.offsets[place];
-        auto integer =
-            int64_t(roundEven((double(panels.at(panel, k, column)) - offset) /
-                              double(form.scales[place])));
-        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
-        int64_t at =
-            (line * panels.columns + column) * form.depth + k % form.depth;
-        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
-        form.values[at] =
-            char(uint8_t(form.values[at]) | (integer + zero) << shift);
-      }
+  for (int64_t line = 0; line < panels.count * panels.depth; ++line) {
+    int64_t k = line % panels.depth, scale = panels.scaleOf(form, line);
+    char *to = form.values.data() +
+               line / (perByte * form.depth) * panels.columns * form.depth +
+               k % form.depth;
+    int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      int64_t place = scale + column;
+      int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
+      int64_t integer =
+          integerOf(panels.numbers[line * panels.columns + column], place);
+      char &byte = to[column * form.depth];
+      byte = char(uint8_t(byte) | (integer + zero) << shift);
+    }
+  }
 }
 
 /// Returns the stored integers of `panels` on `grids`.
@@ -456,8 +495,7 @@ static std::optional<LosslessPanels> int16Of(const Panels &panels) {
   return form;
 }
 
-/// Returns the bits of `number` as bf16, or nullopt if it is not exact.
-static std::optional<uint16_t> bexactHalf(float number) {
+std::optional<uint16_t> mpc::exactBFloat(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
   if (bits & 0xffff)
@@ -484,6 +522,68 @@ halvesOf(const Panels &panels, LosslessPanels::Kind kind,
   return form;
 }
 
+/// Stores scales that do not fit into 16 bits as integers times a factor per
+/// 256 positions, if numbers stay the same.
+static void shareWideScales(LosslessPanels &form, const Panels &panels) {
+  constexpr int64_t kFactorGroup = 256;
+  int64_t groups = panels.depth / form.group,
+          shared = kFactorGroup / form.group;
+  bool hasOffsets = !form.offsets.empty();
+  int64_t levels = form.kind == LosslessPanels::Kind::Nibbles ? 16 : 256;
+  if (!form.zeros.empty() || shared < 2 || kFactorGroup % form.group ||
+      groups % shared || llvm::all_of(form.scales, exactBFloat) ||
+      llvm::all_of(form.scales, exactHalf))
+    return;
+  std::vector<GroupScale> scales;
+  for (float scale : form.scales)
+    scales.push_back({scale, 0, 0});
+  std::vector<int16_t> integers;
+  integers.reserve(panels.numbers.size());
+  IntegerReader integerOf(form);
+  int64_t columns = panels.columns, lines = panels.count * panels.depth;
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t column = 0, first = panels.scaleOf(form, line);
+         column < columns; ++column) {
+      int64_t integer =
+          integerOf(panels.numbers[line * columns + column], first + column);
+      integers.push_back(int16_t(integer));
+      GroupScale &group = scales[first + column];
+      if (group.divisor != 1)
+        group.divisor = std::gcd(group.divisor, integer);
+      group.largest = std::max(group.largest, std::abs(integer));
+    }
+  // Offsets have integers from zero on, others of either sign.
+  std::optional<SharedScales> found =
+      findSharedScales(scales, panels.count, groups, columns, shared,
+                       hasOffsets ? levels - 1 : levels / 2 - 1);
+  if (!found)
+    return;
+  LosslessPanels renewed = form;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    size_t line = i / columns / shared;
+    renewed.scales[i] =
+        found->factors[line * panels.columns + i % panels.columns] *
+        float(found->values[i]);
+  }
+  // The integers change with the scales.
+  IntegerReader newIntegerOf(renewed);
+  auto integer = integers.begin();
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t column = 0, first = panels.scaleOf(form, line);
+         column < columns; ++column) {
+      int64_t place = first + column;
+      double before = double(*integer++) * double(form.scales[place]);
+      double after =
+          double(newIntegerOf(panels.numbers[line * columns + column], place)) *
+          double(renewed.scales[place]);
+      if (before != after)
+        return;
+    }
+  form = std::move(renewed);
+  form.shared = std::move(found);
+  storeIntegers(panels, form);
+}
+
 std::optional<LosslessPanels>
 mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
                           int64_t columns, int64_t run, int64_t together,
@@ -504,8 +604,12 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
         continue;
       std::vector<IntegerGrid> grids =
           gridsOf(panels, group, areNibbles ? 16 : 256);
-      if (!grids.empty())
-        return integersOf(panels, grids, group, areNibbles, together);
+      if (grids.empty())
+        continue;
+      LosslessPanels form =
+          integersOf(panels, grids, group, areNibbles, together);
+      shareWideScales(form, panels);
+      return form;
     }
     // Blocks of ggml, whose formats have up to five bits, and scales that are
     // f16 or f16 times six bits.
@@ -513,15 +617,17 @@ mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
       for (int bits : {11, 17, 24})
         if (isAllowed(group))
           if (std::optional<LosslessPanels> form =
-                  offsetIntegersOf(panels, group, areNibbles ? 16 : 32, bits))
+                  offsetIntegersOf(panels, group, areNibbles ? 16 : 32, bits)) {
+            shareWideScales(*form, panels);
             return form;
+          }
   }
   if (std::optional<LosslessPanels> form = float8Of(panels))
     return form;
   if (onlyBytes)
     return std::nullopt;
   if (std::optional<LosslessPanels> form =
-          halvesOf(panels, LosslessPanels::Kind::BFloat16, bexactHalf))
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, exactBFloat))
     return form;
   if (std::optional<LosslessPanels> form =
           halvesOf(panels, LosslessPanels::Kind::Float16, exactHalf))

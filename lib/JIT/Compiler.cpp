@@ -657,13 +657,16 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     ExternalBytes external;
     if (model.readsExternal()) {
       sources.push_back(model);
-      external = [&](const std::string &data) { return model.external(data); };
+      external = {
+          [&](const std::string &data) { return model.external(data); },
+          [&](const std::string &data) { return model.computed(data); },
+          // Names of a checkpoint's bytes contain the times of large files.
+          !(options.verifyFiles && model.isFile())};
     }
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
                   bytes->bytes.size()),
-        // Names of a checkpoint's bytes contain the times of large files.
-        name, *ctx, external, !(options.verifyFiles && model.isFile()));
+        name, *ctx, external);
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);

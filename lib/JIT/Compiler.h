@@ -198,19 +198,24 @@ Result<SourceBytes> readModel(const ModelSource &model,
                               const CompileOptions &options);
 
 /// Returns the bytes of an external constant (ModelSource::fromShapes()).
-using ExternalBytes =
-    std::function<Result<std::span<const std::byte>>(const std::string &)>;
+struct ExternalBytes {
+  std::function<Result<std::span<const std::byte>>(const std::string &)> read =
+      {};
+  /// ModelSource::computed()
+  std::function<std::optional<ComputedBytes>(const std::string &)> computed =
+      {};
+  /// True if names identify the bytes, else only their digests do.
+  bool trustsNames = true;
+};
 
 /// Parses mpc dialect text, called `name` in messages, and checks that it has
 /// the form of an imported model: one entry function of mpc ops with static
 /// shapes. External constants refer to their bytes, which must outlive the
-/// context; with `trustsNames` their names identify them. Null after
-/// diagnostics.
+/// context. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context,
-                                    const ExternalBytes &external = {},
-                                    bool trustsNames = true);
+                                    const ExternalBytes &external = {});
 
 /// Reports, at each op, values too large for this machine's memory.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);

@@ -206,36 +206,58 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
 /// import keeps the bytes.
 static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
                                             StringRef name,
-                                            const ExternalBytes &external,
-                                            bool trustsNames) {
-  if (!external)
+                                            const ExternalBytes &external) {
+  if (!external.read)
     return emitError(loc) << "has external data '" << name
                           << "', which comes with a model in memory only";
-  Result<std::span<const std::byte>> data = external(name.str());
+  auto checkSize = [&](size_t size) -> LogicalResult {
+    if (int64_t(size) == byteCount(type))
+      return success();
+    return emitError(loc) << "external data '" << name << "' has " << size
+                          << " bytes, " << type << " needs " << byteCount(type);
+  };
+  std::string key = "external " + name.str();
+  if (external.computed)
+    if (std::optional<ComputedBytes> made = external.computed(name.str())) {
+      if (failed(checkSize(made->size)))
+        return failure();
+      if (!external.trustsNames) {
+        AsmResourceBlob bytes = allocateConstant(type);
+        MutableArrayRef<char> target = bytes.getMutableData();
+        made->compute(
+            {reinterpret_cast<std::byte *>(target.data()), target.size()});
+        return makeConstant(type, std::move(bytes), name);
+      }
+      auto fill = [compute = std::move(made->compute)](
+                      MutableArrayRef<char> target) -> LogicalResult {
+        compute({reinterpret_cast<std::byte *>(target.data()), target.size()});
+        return success();
+      };
+      return deriveConstant(type, {std::move(key), {}, std::move(fill)}, name);
+    }
+  Result<std::span<const std::byte>> data = external.read(name.str());
   if (!data.ok())
     return emitError(loc) << data.status().toString();
-  if (int64_t(data->size()) != byteCount(type))
-    return emitError(loc) << "external data '" << name << "' has "
-                          << data->size() << " bytes, " << type << " needs "
-                          << byteCount(type);
+  if (failed(checkSize(data->size())))
+    return failure();
   AsmResourceBlob bytes = UnmanagedAsmResourceBlob::allocateWithAlign(
       ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
       alignof(std::max_align_t));
-  return trustsNames ? makeConstant(type, std::move(bytes), name,
-                                    "external " + name.str())
-                     : makeConstant(type, std::move(bytes), name);
+  return external.trustsNames
+             ? makeConstant(type, std::move(bytes), name, std::move(key))
+             : makeConstant(type, std::move(bytes), name);
 }
 
 /// Gives constants that name external data its bytes.
-static LogicalResult
-readExternal(ModuleOp module, const ExternalBytes &external, bool trustsNames) {
+static LogicalResult readExternal(ModuleOp module,
+                                  const ExternalBytes &external) {
   WalkResult result = module.walk([&](ConstantOp op) {
     auto name = op->getAttrOfType<StringAttr>(kExternalAttr);
     if (!name)
       return WalkResult::advance();
     FailureOr<ElementsAttr> value =
         readExternal(op.getLoc(), cast<RankedTensorType>(op.getType()),
-                     name.getValue(), external, trustsNames);
+                     name.getValue(), external);
     if (failed(value))
       return WalkResult::interrupt();
     op->removeAttr(kExternalAttr);
@@ -247,8 +269,7 @@ readExternal(ModuleOp module, const ExternalBytes &external, bool trustsNames) {
 
 /// Replaces arguments of @main that name external data by constants.
 static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
-                                   const ExternalBytes &external,
-                                   bool trustsNames) {
+                                   const ExternalBytes &external) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main || names.size() != main.getNumArguments())
     return module.emitError()
@@ -262,7 +283,7 @@ static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
       continue;
     FailureOr<ElementsAttr> value = readExternal(
         argument.getLoc(), cast<RankedTensorType>(argument.getType()),
-        name.getValue(), external, trustsNames);
+        name.getValue(), external);
     if (failed(value))
       return failure();
     argument.replaceAllUsesWith(
@@ -287,9 +308,10 @@ static LogicalResult bindArguments(ModuleOp module, ArrayAttr names,
   return main.eraseArguments(bound);
 }
 
-Result<Compiler::Module>
-mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context,
-                const ExternalBytes &external, bool trustsNames) {
+Result<Compiler::Module> mpc::importMlir(StringRef text,
+                                         const std::string &name,
+                                         MLIRContext &context,
+                                         const ExternalBytes &external) {
   if (Status status = checkText(text, name); !status.ok())
     return status;
   if (Status status = checkNesting(text, name); !status.ok())
@@ -316,15 +338,13 @@ mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context,
       return silent();
     auto names = (*module)->getAttrOfType<ArrayAttr>(kExternalAttr);
     module = importStablehlo(*module);
-    if (!module ||
-        (names && failed(bindArguments(*module, names, external, trustsNames))))
+    if (!module || (names && failed(bindArguments(*module, names, external))))
       return silent();
     return module;
   }
   // Check ops, then sizes, then run verifiers, which may compute with sizes.
   if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||
-      failed(readExternal(*module, external, trustsNames)) ||
-      failed(verify(*module)))
+      failed(readExternal(*module, external)) || failed(verify(*module)))
     return silent();
   return module;
 }

@@ -173,6 +173,7 @@ static std::string readStream(std::string &path) {
       auto first = static_cast<unsigned char>(bytes.front());
       bool isText = first >= ' ' || std::isspace(first);
       path = copies.path(bytes.starts_with("\x7fMPCX") ? "stdin.mpcx"
+                         : bytes.starts_with("GGUF")   ? "stdin.gguf"
                          : isText                      ? "stdin.mlir"
                                                        : "stdin.onnx");
       file.open(path, std::ios::binary);

@@ -57,8 +57,39 @@ std::optional<OffsetGrid> findOffsetGrid(llvm::ArrayRef<float> values,
 /// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
 
-/// Returns the bits of `number` as f16; nullopt if it is not exact.
+/// Returns the bits of `number` as f16 or bf16; nullopt if it is not exact.
 std::optional<uint16_t> exactHalf(float number);
+std::optional<uint16_t> exactBFloat(float number);
+
+/// Scales as 8-bit integers times factors that several groups share.
+struct SharedScales {
+  /// Scales of a column per factor.
+  int64_t group = 0;
+  /// In the layout of scales.
+  std::vector<uint8_t> values;
+  /// `[count][scales / group][columns]`
+  std::vector<float> factors;
+};
+
+/// The scale of a group of integers.
+struct GroupScale {
+  float scale = 0;
+  /// Greatest common divisor and largest magnitude of the integers; 0 if all
+  /// are zero, so that any scale will do.
+  int64_t divisor = 0, largest = 0;
+
+  /// Scale of the same numbers if the integers had no common divisor.
+  double coarsest() const { return double(scale) * double(divisor); }
+};
+
+/// Returns `scales`, `[count][groups][columns]`, as integers times a factor for
+/// every `shared` groups, as GGUF's K formats have them, or scales of the same
+/// numbers with other integers of at most `most` in magnitude; nullopt if there
+/// are none.
+std::optional<SharedScales> findSharedScales(llvm::ArrayRef<GroupScale> scales,
+                                             int64_t count, int64_t groups,
+                                             int64_t columns, int64_t shared,
+                                             int64_t most);
 
 /// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
@@ -87,6 +118,8 @@ struct LosslessPanels {
   /// Offsets instead of zero points, in the layout of scales; empty if there
   /// are none. Numbers are `scale * integer + offset`, rounded once.
   std::vector<float> offsets;
+  /// The same scales, if they are stored so.
+  std::optional<SharedScales> shared;
 
   bool isScaled() const { return kind >= Kind::Int16; }
 };

@@ -32,21 +32,32 @@ static float halfAt(const uint8_t *bytes) {
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/// Returns bit `index` of little-endian bytes.
-static uint8_t bitAt(const uint8_t *bytes, int index) {
-  return bytes[index / 8] >> index % 8 & 1;
-}
-
 //===----------------------------------------------------------------------===//
 // Blocks of 32 elements
 //===----------------------------------------------------------------------===//
 
+// Inner loops have constant shifts and no branches, so that they are
+// vectorized.
+
 /// Elements of a block; the low nibbles of 16 bytes are the first half.
 static constexpr int kBlock = 32;
 
-/// Returns the nibble of element `i` of a block of 32.
-static uint8_t nibbleAt(const uint8_t *bytes, int i) {
-  return i < kBlock / 2 ? bytes[i] & 15 : bytes[i - kBlock / 2] >> 4;
+/// Sets numbers to `scale * (nibble + bias) + least`, where bit i of `high` is
+/// the fifth bit of element i. Without a minimum `least` is -0.0, which changes
+/// no number.
+static void decodeNibbles(const uint8_t *nibbles, uint32_t high, int bias,
+                          float scale, float least, float *numbers) {
+  for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < kBlock / 2; ++i) {
+      int code = (nibbles[i] >> 4 * half & 15) |
+                 int(high >> (i + half * kBlock / 2) & 1) << 4;
+      numbers[half * kBlock / 2 + i] = scale * float(code + bias) + least;
+    }
+}
+
+static uint32_t wordAt(const uint8_t *bytes) {
+  return uint32_t(bytes[0]) | uint32_t(bytes[1]) << 8 |
+         uint32_t(bytes[2]) << 16 | uint32_t(bytes[3]) << 24;
 }
 
 /// f16 scale, 32 x int8.
@@ -58,33 +69,24 @@ static void decodeQ8_0(const uint8_t *block, float *numbers) {
 
 /// f16 scale, 32 nibbles minus 8.
 static void decodeQ4_0(const uint8_t *block, float *numbers) {
-  float scale = halfAt(block);
-  for (int i = 0; i < kBlock; ++i)
-    numbers[i] = scale * float(nibbleAt(block + 2, i) - 8);
+  decodeNibbles(block + 2, 0, -8, halfAt(block), -0.0f, numbers);
 }
 
 /// f16 scale, f16 minimum, 32 nibbles.
 static void decodeQ4_1(const uint8_t *block, float *numbers) {
-  float scale = halfAt(block), least = halfAt(block + 2);
-  for (int i = 0; i < kBlock; ++i)
-    numbers[i] = scale * float(nibbleAt(block + 4, i)) + least;
+  decodeNibbles(block + 4, 0, 0, halfAt(block), halfAt(block + 2), numbers);
 }
 
 /// f16 scale, 32 fifth bits, 32 nibbles; minus 16.
 static void decodeQ5_0(const uint8_t *block, float *numbers) {
-  float scale = halfAt(block);
-  for (int i = 0; i < kBlock; ++i)
-    numbers[i] =
-        scale * float((nibbleAt(block + 6, i) | bitAt(block + 2, i) << 4) - 16);
+  decodeNibbles(block + 6, wordAt(block + 2), -16, halfAt(block), -0.0f,
+                numbers);
 }
 
 /// f16 scale, f16 minimum, 32 fifth bits, 32 nibbles.
 static void decodeQ5_1(const uint8_t *block, float *numbers) {
-  float scale = halfAt(block), least = halfAt(block + 2);
-  for (int i = 0; i < kBlock; ++i)
-    numbers[i] =
-        scale * float(nibbleAt(block + 8, i) | bitAt(block + 4, i) << 4) +
-        least;
+  decodeNibbles(block + 8, wordAt(block + 4), 0, halfAt(block),
+                halfAt(block + 2), numbers);
 }
 
 //===----------------------------------------------------------------------===//
@@ -92,6 +94,8 @@ static void decodeQ5_1(const uint8_t *block, float *numbers) {
 //===----------------------------------------------------------------------===//
 
 static constexpr int kLargeBlock = 256;
+/// Elements that share a scale in Q2_K, Q3_K and Q6_K.
+static constexpr int kGroup = 16;
 
 /// 16 groups of 16 two-bit numbers, a byte with a scale (low nibble) and a
 /// minimum (high nibble) per group, f16 factors of scales and minima at the
@@ -99,12 +103,14 @@ static constexpr int kLargeBlock = 256;
 static void decodeQ2_K(const uint8_t *block, float *numbers) {
   const uint8_t *codes = block + 16;
   float scale = halfAt(block + 80), least = halfAt(block + 82);
-  for (int i = 0; i < kLargeBlock; ++i) {
-    uint8_t group = block[i / 16];
+  for (int group = 0; group < kLargeBlock / kGroup; ++group) {
     // 128 elements per 32 bytes, in four planes of two bits.
-    int code = codes[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
-    numbers[i] =
-        scale * float(group & 15) * float(code) - least * float(group >> 4);
+    const uint8_t *from = codes + group / 8 * 32 + group % 2 * kGroup;
+    int shift = group % 8 / 2 * 2;
+    float step = scale * float(block[group] & 15),
+          offset = least * float(block[group] >> 4);
+    for (int i = 0; i < kGroup; ++i)
+      numbers[group * kGroup + i] = step * float(from[i] >> shift & 3) - offset;
   }
 }
 
@@ -113,16 +119,19 @@ static void decodeQ2_K(const uint8_t *block, float *numbers) {
 static void decodeQ3_K(const uint8_t *block, float *numbers) {
   const uint8_t *codes = block + 32, *scales = block + 96;
   float factor = halfAt(block + 108);
-  for (int i = 0; i < kLargeBlock; ++i) {
-    int group = i / 16;
+  for (int group = 0; group < kLargeBlock / kGroup; ++group) {
     // Four low bits in the nibbles of eight bytes, two high ones in the
     // two-bit planes of four.
     int scale = (scales[group % 8] >> group / 8 * 4 & 15) |
                 (scales[8 + group % 4] >> group / 4 * 2 & 3) << 4;
-    int code = codes[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
-    if (!(block[i % 32] >> i / 32 & 1))
-      code -= 4;
-    numbers[i] = factor * float(scale - 32) * float(code);
+    float step = factor * float(scale - 32);
+    const uint8_t *high = block + group % 2 * kGroup,
+                  *from = codes + group / 8 * 32 + group % 2 * kGroup;
+    int shift = group % 8 / 2 * 2, plane = group / 2;
+    for (int i = 0; i < kGroup; ++i) {
+      int code = (from[i] >> shift & 3) | (high[i] >> plane & 1) << 2;
+      numbers[group * kGroup + i] = step * float(code - 4);
+    }
   }
 }
 
@@ -143,8 +152,10 @@ template <int bits> static void decodeK(const uint8_t *block, float *numbers) {
   for (int group = 0; group < 8; ++group) {
     auto [groupScale, groupLeast] = scaleAndLeast(block + 4, group);
     float step = scale * float(groupScale), offset = least * float(groupLeast);
+    const uint8_t *from = codes + group / 2 * kBlock;
+    int shift = group % 2 * 4;
     for (int i = 0; i < kBlock; ++i) {
-      int code = codes[group / 2 * kBlock + i] >> group % 2 * 4 & 15;
+      int code = from[i] >> shift & 15;
       if (bits == 5)
         code |= (high[i] >> group & 1) << 4;
       numbers[group * kBlock + i] = step * float(code) - offset;
@@ -154,14 +165,18 @@ template <int bits> static void decodeK(const uint8_t *block, float *numbers) {
 
 /// 256 nibbles, 256 two-bit high parts, 16 int8 scales, f16 factor; minus 32.
 static void decodeQ6_K(const uint8_t *block, float *numbers) {
-  const uint8_t *high = block + 128, *scales = block + 192;
+  const uint8_t *scales = block + 192;
   float factor = halfAt(block + 208);
-  for (int i = 0; i < kLargeBlock; ++i) {
+  for (int group = 0; group < kLargeBlock / kGroup; ++group) {
     // 128 elements per 64 bytes of nibbles and 32 bytes of high parts.
-    int half = i / 128, place = i % 128;
-    int code = (block[half * 64 + place % 64] >> place / 64 * 4 & 15) |
-               (high[half * 32 + place % 32] >> place / 32 * 2 & 3) << 4;
-    numbers[i] = factor * float(int8_t(scales[i / 16])) * float(code - 32);
+    const uint8_t *low = block + group / 8 * 64 + group % 4 * kGroup,
+                  *high = block + 128 + group / 8 * 32 + group % 2 * kGroup;
+    int lowShift = group % 8 / 4 * 4, highShift = group % 8 / 2 * 2;
+    float step = factor * float(int8_t(scales[group]));
+    for (int i = 0; i < kGroup; ++i) {
+      int code = (low[i] >> lowShift & 15) | (high[i] >> highShift & 3) << 4;
+      numbers[group * kGroup + i] = step * float(code - 32);
+    }
   }
 }
 

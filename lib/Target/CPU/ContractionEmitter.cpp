@@ -663,6 +663,17 @@ Value ContractionEmitter::narrowGroupOf(Value k) const {
 
 SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
                                                    int64_t vectors, Type type) {
+  if (auto integers = tensor.getDefiningOp<DequantizeOp>()) {
+    // Scales that share a factor.
+    SmallVector<Value> found =
+        loadOfGroup(integers.getValues(), group, vectors, type);
+    SmallVector<Value> factors =
+        loadOfGroup(integers.getScale(), math.div(group, integers.getGroup()),
+                    vectors, type);
+    for (auto [number, factor] : llvm::zip_equal(found, factors))
+      number = values.mul(number, factor);
+    return found;
+  }
   int64_t groups = cast<RankedTensorType>(tensor.getType()).getDimSize(1);
   Value line = math.add(math.mul(panel.number, groups), group);
   Value memory = math.flatten(memoryOf(tensor));

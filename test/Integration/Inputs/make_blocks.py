@@ -25,12 +25,14 @@ def single(value):
 
 values = [0.0] * (DEPTH * COLUMNS)
 for column in range(COLUMNS):
+    factors = half(0.0001, 0.001), half(0.001, 0.01)
     for first in range(0, DEPTH, BLOCK):
-        scale, least = half(0.001, 0.01) * rng.choice([1, -1] if LOW < 0 else [1]), 0.0
-        if form.endswith("_1") or form == "Q4_K":
-            least = -half(0.01, 0.1)
         if form.endswith("_K"):
-            scale, least = scale * rng.randrange(1, 64) / 32, least * rng.randrange(64) / 32
+            scale, least = factors[0] * rng.randrange(1, 64), -factors[1] * rng.randrange(64)
+        else:
+            scale, least = half(0.001, 0.01), -half(0.01, 0.1)
+        if LOW < 0:
+            scale, least = scale * rng.choice([1, -1]), 0.0
         # One number of the largest magnitude, as quantizers choose scales.
         for k in range(first, first + BLOCK):
             integer = LOW if k == first else rng.randint(LOW, HIGH)

@@ -242,6 +242,51 @@ TEST(NarrowFormTest, FindsTheMinimaOfBlocks) {
   EXPECT_FALSE(findOffsetGrid({}, 16, 24));
 }
 
+/// Scales of ggml's K formats: f16 times an integer per group of 256 positions,
+/// with groups whose integers have a common divisor or are all zero.
+TEST(NarrowFormTest, SharesFactorsOfScales) {
+  constexpr int64_t kDepth = 512, kColumns = 5;
+  std::mt19937 engine(21);
+  for (bool hasOffsets : {true, false}) {
+    int64_t block = hasOffsets ? 32 : 16;
+    std::vector<float> numbers(kDepth * kColumns);
+    for (int64_t column = 0; column < kColumns; ++column)
+      for (int64_t first = 0; first < kDepth; first += 256) {
+        float factor = std::ldexp(float(1024 + engine() % 1024), -20),
+              leastFactor = std::ldexp(float(1024 + engine() % 1024), -16);
+        for (int64_t group = 0; group < 256 / block; ++group) {
+          float scale = factor * float(engine() % 64), least = 0;
+          if (hasOffsets)
+            least = -leastFactor * float(1 + engine() % 63);
+          auto step = int64_t(1 + engine() % 4);
+          for (int64_t i = 0; i < block; ++i) {
+            int64_t integer = hasOffsets ? int64_t(engine() % 16)
+                                         : int64_t(engine() % 64) - 32;
+            integer = integer / step * step;
+            numbers[(first + group * block + i) * kColumns + column] =
+                std::fmaf(float(integer), scale, least);
+          }
+        }
+      }
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+    ASSERT_TRUE(form);
+    EXPECT_EQ(form->group, block);
+    EXPECT_EQ(form->kind, hasOffsets ? Kind::Nibbles : Kind::Int8);
+    EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
+    ASSERT_TRUE(form->shared) << hasOffsets;
+    EXPECT_EQ(form->shared->group, 256 / block);
+    for (float factor : form->shared->factors)
+      EXPECT_TRUE(exactHalf(factor)) << factor;
+    for (size_t i = 0; i < form->scales.size(); ++i) {
+      size_t line = i / kColumns / size_t(form->shared->group);
+      EXPECT_EQ(form->scales[i],
+                float(form->shared->values[i]) *
+                    form->shared->factors[line * kColumns + i % kColumns]);
+    }
+  }
+}
+
 TEST(NarrowFormTest, FindsFloats) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal;

@@ -184,7 +184,8 @@ void mpc::rematerializeReshapes(Block &block) {
 }
 
 void mpc::rematerializeDequantization(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
+  // Backwards: clones of weights add uses of their scales.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (!isa<DequantizeOp>(op) || op.use_empty())
       continue;
     SmallVector<OpOperand *> uses(
