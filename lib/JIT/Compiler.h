@@ -204,6 +204,8 @@ struct ExternalBytes {
   /// ModelSource::computed()
   std::function<std::optional<ComputedBytes>(const std::string &)> computed =
       {};
+  /// True if names identify the bytes, else only their digests do.
+  bool trustsNames = true;
 };
 
 /// Parses mpc dialect text, called `name` in messages, and checks that it has

@@ -221,6 +221,13 @@ static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
     if (std::optional<ComputedBytes> made = external.computed(name.str())) {
       if (failed(checkSize(made->size)))
         return failure();
+      if (!external.trustsNames) {
+        AsmResourceBlob bytes = allocateConstant(type);
+        MutableArrayRef<char> target = bytes.getMutableData();
+        made->compute(
+            {reinterpret_cast<std::byte *>(target.data()), target.size()});
+        return makeConstant(type, std::move(bytes), name);
+      }
       auto fill = [compute = std::move(made->compute)](
                       MutableArrayRef<char> target) -> LogicalResult {
         compute({reinterpret_cast<std::byte *>(target.data()), target.size()});
@@ -233,12 +240,12 @@ static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
     return emitError(loc) << data.status().toString();
   if (failed(checkSize(data->size())))
     return failure();
-  return makeConstant(
-      type,
-      UnmanagedAsmResourceBlob::allocateWithAlign(
-          ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
-          alignof(std::max_align_t)),
-      name, std::move(key));
+  AsmResourceBlob bytes = UnmanagedAsmResourceBlob::allocateWithAlign(
+      ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
+      alignof(std::max_align_t));
+  return external.trustsNames
+             ? makeConstant(type, std::move(bytes), name, std::move(key))
+             : makeConstant(type, std::move(bytes), name);
 }
 
 /// Gives constants that name external data its bytes.
