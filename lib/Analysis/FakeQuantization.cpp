@@ -7,6 +7,7 @@
 #include "mpc/Analysis/FakeQuantization.h"
 
 #include "mpc/Support/Float8.h"
+#include "mpc/Support/VectorClones.h"
 
 #include <algorithm>
 #include <bit>
@@ -59,21 +60,11 @@ static double withBits(double value, int bits, bool isLeast) {
                     exponent - bits);
 }
 
-/// Returns the nearest number of a format.
-static double nearest(double value, const WeightScale &scale,
-                      const Levels &levels) {
-  if (levels.isFloat)
-    return decodeFloat8(encodeFloat8(value / scale.scale)) * scale.scale;
-  double integer = std::nearbyint(value / scale.scale) + double(scale.zero);
-  integer = std::clamp(integer, double(levels.low), double(levels.high));
-  return (integer - double(scale.zero)) * scale.scale;
-}
-
 /// Returns the sum of `lossOf(value)` times its weight in `squares`, if any.
 /// Runs for every weight and every candidate scale, so the loop is written to
 /// be vectorized.
 template <typename Loss>
-static double weighedSum(llvm::ArrayRef<float> values,
+[[gnu::always_inline]] static inline double weighedSum(llvm::ArrayRef<float> values,
                          llvm::ArrayRef<float> squares, Loss lossOf) {
   constexpr size_t kLanes = 8;
   float sums[kLanes] = {};
@@ -96,6 +87,7 @@ static double weighedSum(llvm::ArrayRef<float> values,
 }
 
 /// Approximate squared error of `values`.
+MPC_VECTOR_CLONES
 static double squaredError(llvm::ArrayRef<float> values,
                            llvm::ArrayRef<float> squares,
                            const WeightScale &scale, const Levels &levels) {
@@ -126,6 +118,29 @@ static double squaredError(llvm::ArrayRef<float> values,
   return total * double(scale.scale) * double(scale.scale);
 }
 
+/// Sets the least and the largest of `values` and zero.
+MPC_VECTOR_CLONES
+static void findRange(llvm::ArrayRef<float> values, float &least, float &most) {
+  constexpr size_t kLanes = 16;
+  float low[kLanes] = {}, high[kLanes] = {};
+  size_t whole = values.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      float value = values[i + lane];
+      low[lane] = value < low[lane] ? value : low[lane];
+      high[lane] = value > high[lane] ? value : high[lane];
+    }
+  least = most = 0;
+  for (size_t i = whole; i < values.size(); ++i) {
+    least = values[i] < least ? values[i] : least;
+    most = values[i] > most ? values[i] : most;
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    least = low[lane] < least ? low[lane] : least;
+    most = high[lane] > most ? high[lane] : most;
+  }
+}
+
 WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
                              const WeightFormat &format, int bits,
                              llvm::ArrayRef<float> squares) {
@@ -136,11 +151,8 @@ WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
   constexpr double kShares[] = {1,    0.97, 0.94, 0.91, 0.88, 0.85, 0.82,
                                 0.79, 0.75, 0.71, 0.67, 0.63, 0.59, 0.55};
   Levels levels(format, bits);
-  double least = 0, most = 0;
-  for (float value : values) {
-    least = std::min(least, double(value));
-    most = std::max(most, double(value));
-  }
+  float least, most;
+  findRange(values, least, most);
   WeightScale best;
   double bestError = HUGE_VAL;
   double whole = levels.wholeScale(least, most);
@@ -175,6 +187,61 @@ static float roundTo(float value, int bits, int leastExponent, double largest) {
              : float(rounded);
 }
 
+/// Rounds a number below 2^51 to the nearest integer, ties to even, inline.
+static double roundEven(double value) {
+  constexpr double kNoFraction = 0x1.8p52;
+  return (value + kNoFraction) - kNoFraction;
+}
+
+/// Rounds `values` to multiples of `scale` from `low` to `high` times it.
+MPC_VECTOR_CLONES
+static void roundToIntegers(llvm::MutableArrayRef<float> values, double scale,
+                            double low, double high) {
+  for (float &value : values) {
+    double exact = double(value) / scale;
+    value = float(roundEven(std::min(std::max(exact, low), high)) * scale);
+  }
+}
+
+/// The same with a scale and a zero point for each value.
+MPC_VECTOR_CLONES
+static void roundRowToIntegers(llvm::MutableArrayRef<float> values,
+                               llvm::ArrayRef<float> scales,
+                               llvm::ArrayRef<float> zeros, float low,
+                               float high) {
+  const float *zero = zeros.data(), *scale = scales.data();
+  float *value = values.data();
+  for (size_t i = 0, end = values.size(); i < end; ++i) {
+    double factor = scale[i], exact = double(value[i]) / factor;
+    double least = low - zero[i], most = high - zero[i];
+    value[i] =
+        float(roundEven(std::min(std::max(exact, least), most)) * factor);
+  }
+}
+
+void mpc::roundToScale(llvm::MutableArrayRef<float> values,
+                       const WeightFormat &format, int bits,
+                       const WeightScale &scale) {
+  Levels levels(format, bits);
+  if (levels.isFloat) {
+    for (float &value : values)
+      value = float(decodeFloat8(encodeFloat8(double(value) / scale.scale)) *
+                    scale.scale);
+    return;
+  }
+  double low = double(levels.low - scale.zero),
+         high = double(levels.high - scale.zero);
+  roundToIntegers(values, scale.scale, low, high);
+}
+
+void mpc::roundRow(llvm::MutableArrayRef<float> values,
+                   const WeightFormat &format, int bits,
+                   llvm::ArrayRef<float> scales, llvm::ArrayRef<float> zeros) {
+  Levels levels(format, bits);
+  roundRowToIntegers(values, scales, zeros, float(levels.low),
+                     float(levels.high));
+}
+
 void mpc::roundWeights(llvm::MutableArrayRef<float> values,
                        const WeightFormat &format, int bits,
                        llvm::ArrayRef<float> squares) {
@@ -195,8 +262,6 @@ void mpc::roundWeights(llvm::MutableArrayRef<float> values,
   case WeightType::Float8:
     break;
   }
-  WeightScale scale = chooseScale(values, format, bits, squares);
-  Levels levels(format, bits);
-  for (float &value : values)
-    value = float(nearest(value, scale, levels));
+  roundToScale(values, format, bits,
+               chooseScale(values, format, bits, squares));
 }

@@ -14,6 +14,9 @@
 
 #include "mlir/IR/Threading.h"
 
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -21,16 +24,21 @@ using namespace mpc;
 
 std::optional<WeightColumns> WeightColumns::of(Operation *op) {
   ArrayRef<int64_t> shape = shapeOf(op->getOperand(1));
-  if (isa<ConvOp>(op)) {
+  if (auto conv = dyn_cast<ConvOp>(op)) {
     int64_t length = productOf(shape.drop_front());
-    return WeightColumns{shape[0], length, length, 1};
+    return WeightColumns{shape[0],
+                         length,
+                         length,
+                         1,
+                         productOf(shape.drop_front(2)),
+                         shape[0] / int64_t(conv.getGroups())};
   }
   if (productOf(shape.drop_back(2)) != 1)
     return std::nullopt;
   int64_t rows = shape[shape.size() - 2], width = shape.back();
   if (cast<MatmulOp>(op).getTransposeRhs())
-    return WeightColumns{rows, width, width, 1};
-  return WeightColumns{width, rows, 1, width};
+    return WeightColumns{rows, width, width, 1, 1, rows};
+  return WeightColumns{width, rows, 1, width, 1, width};
 }
 
 WeightFormat WeightColumns::formatFor(WeightFormat format,
@@ -50,46 +58,107 @@ WeightFormat WeightColumns::formatFor(WeightFormat format,
   return format;
 }
 
-/// Returns, for a conv's column, the number of elements that read one input
-/// channel, and the number of columns that read the same channels. For a GEMM
-/// each element is one channel.
-static std::pair<int64_t, int64_t> runOf(Operation *op,
-                                         const WeightColumns &columns) {
-  auto conv = dyn_cast<ConvOp>(op);
-  if (!conv)
-    return {1, columns.count};
-  return {productOf(shapeOf(conv.getFilter()).drop_front(2)),
-          columns.count / conv.getGroups()};
-}
-
-void WeightColumns::round(Operation *op, MutableArrayRef<float> values,
-                          const StoredWeights &stored) const {
-  const WeightFormat &format = stored.format;
-  int64_t group = format.type == WeightType::Int4 ? format.group : length;
-  auto [run, alike] = runOf(op, *this);
-  // Panels store the channels of one window position consecutively.
-  auto placeOf = [run = run, channels = length / run](int64_t position) {
-    return run == 1 ? position
-                    : position % channels * run + position / channels;
+/// Calls `fn` with each column of `values` and its elements in the order of
+/// panels, which store the channels of one window position consecutively. With
+/// `writes` the elements are written back. Columns are gathered in blocks,
+/// since neighbours of a GEMM's share cache lines.
+template <typename Fn>
+static void forEachColumn(MLIRContext *context, const WeightColumns &columns,
+                          float *values, bool writes, Fn fn) {
+  constexpr int64_t kBlock = 16;
+  int64_t length = columns.length, run = columns.run;
+  bool isContiguous = columns.step == 1 && run == 1;
+  int64_t channels = length / run;
+  auto offsetOf = [&, run](int64_t position) {
+    int64_t place =
+        run == 1 ? position : position % channels * run + position / channels;
+    return place * columns.step;
   };
   parallelFor(
-      op->getContext(), 0, count, [&, run = run, alike = alike](size_t column) {
-        std::vector<float> together(group), squares;
-        int64_t channel = int64_t(column) / alike * (length / run);
-        float *from = values.data() + int64_t(column) * stride;
-        for (int64_t first = 0; first < length; first += group) {
-          for (int64_t i = 0; i < group; ++i)
-            together[i] = from[placeOf(first + i) * step];
+      context, 0, llvm::divideCeil(columns.count, kBlock), [&](size_t number) {
+        int64_t first = int64_t(number) * kBlock;
+        int64_t count = std::min(kBlock, columns.count - first);
+        float *block = values + first * columns.stride;
+        if (isContiguous) {
+          for (int64_t i = 0; i < count; ++i)
+            fn(first + i, MutableArrayRef(block + i * columns.stride, length));
+          return;
+        }
+        // Columns a power of two apart would share sets of the cache.
+        int64_t pitch = length + 16;
+        std::vector<float> together(count * pitch);
+        for (int64_t position = 0; position < length; ++position)
+          for (int64_t i = 0; i < count; ++i)
+            together[i * pitch + position] =
+                block[i * columns.stride + offsetOf(position)];
+        for (int64_t i = 0; i < count; ++i)
+          fn(first + i, MutableArrayRef(together).slice(i * pitch, length));
+        if (writes)
+          for (int64_t position = 0; position < length; ++position)
+            for (int64_t i = 0; i < count; ++i)
+              block[i * columns.stride + offsetOf(position)] =
+                  together[i * pitch + position];
+      });
+}
+
+void WeightColumns::chooseScales(MLIRContext *context, ArrayRef<float> values,
+                                 const StoredWeights &stored,
+                                 const MutableScales &scales) const {
+  if (!stored.format.isScaled())
+    return;
+  int64_t group = groupSize(stored.format), groups = length / group;
+  int64_t channels = length / run;
+  forEachColumn(
+      context, *this, const_cast<float *>(values.data()), /*writes=*/false,
+      [&](int64_t column, ArrayRef<float> elements) {
+        std::vector<float> squares;
+        int64_t channel = column / alike * channels;
+        for (int64_t i = 0; i < groups; ++i) {
           if (!stored.squares.empty()) {
             squares.resize(group);
-            for (int64_t i = 0; i < group; ++i)
-              squares[i] = stored.squares[channel + placeOf(first + i) / run];
+            for (int64_t j = 0; j < group; ++j)
+              squares[j] = stored.squares[channel + (i * group + j) % channels];
           }
-          roundWeights(together, format, stored.bits, squares);
-          for (int64_t i = 0; i < group; ++i)
-            from[placeOf(first + i) * step] = together[i];
+          WeightScale scale = chooseScale(elements.slice(i * group, group),
+                                          stored.format, stored.bits, squares);
+          scales.scales[column * groups + i] = scale.scale;
+          if (!scales.zeros.empty())
+            scales.zeros[column * groups + i] = uint8_t(scale.zero);
         }
       });
+}
+
+void WeightColumns::round(MLIRContext *context, MutableArrayRef<float> values,
+                          const StoredWeights &stored,
+                          const GroupScales &scales) const {
+  int64_t group = groupSize(stored.format), groups = length / group;
+  // Row by row, without gathering columns.
+  if (stride == 1 && step == count && run == 1 && stored.format.isInteger()) {
+    parallelFor(context, 0, groups, [&](size_t number) {
+      std::vector<float> ofRow(count), zeros(count);
+      for (int64_t column = 0; column < count; ++column) {
+        WeightScale scale = scales.at(column * groups + int64_t(number));
+        ofRow[column] = scale.scale;
+        zeros[column] = float(scale.zero);
+      }
+      float *rows = values.data() + int64_t(number) * group * count;
+      for (int64_t row = 0; row < group; ++row)
+        roundRow({rows + row * count, size_t(count)}, stored.format,
+                 stored.bits, ofRow, zeros);
+    });
+    return;
+  }
+  forEachColumn(context, *this, values.data(), /*writes=*/true,
+                [&](int64_t column, MutableArrayRef<float> elements) {
+                  for (int64_t i = 0; i < groups; ++i) {
+                    auto shared = elements.slice(i * group, group);
+                    if (stored.format.isScaled())
+                      roundToScale(shared, stored.format, stored.bits,
+                                   scales.at(column * groups + i));
+                    else
+                      roundWeights(shared, stored.format);
+                  }
+                });
 }
 
 ConstantOp mpc::weightsOf(Operation *op) {

@@ -657,7 +657,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     ExternalBytes external;
     if (model.readsExternal()) {
       sources.push_back(model);
-      external = [&](const std::string &data) { return model.external(data); };
+      external = {
+          [&](const std::string &data) { return model.external(data); },
+          [&](const std::string &data) { return model.computed(data); }};
     }
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),

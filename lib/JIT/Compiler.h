@@ -198,8 +198,13 @@ Result<SourceBytes> readModel(const ModelSource &model,
                               const CompileOptions &options);
 
 /// Returns the bytes of an external constant (ModelSource::fromShapes()).
-using ExternalBytes =
-    std::function<Result<std::span<const std::byte>>(const std::string &)>;
+struct ExternalBytes {
+  std::function<Result<std::span<const std::byte>>(const std::string &)> read =
+      {};
+  /// ModelSource::computed()
+  std::function<std::optional<ComputedBytes>(const std::string &)> computed =
+      {};
+};
 
 /// Parses mpc dialect text, called `name` in messages, and checks that it has
 /// the form of an imported model: one entry function of mpc ops with static

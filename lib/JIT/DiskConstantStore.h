@@ -29,7 +29,7 @@ class DiskConstantStore : public ConstantStore {
 public:
   /// Size in bytes from which constants are shared, and from which they are
   /// stored on disk.
-  static constexpr size_t kLeastShared = 1024, kLeastOnDisk = size_t(64) << 10;
+  static constexpr size_t kLeastShared = 1024, kLeastOnDisk = 4096;
 
   /// `disk`: the store's folder on disk (diskFolder()); nullopt: in memory
   /// only.

@@ -207,22 +207,38 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
 static FailureOr<ElementsAttr> readExternal(Location loc, RankedTensorType type,
                                             StringRef name,
                                             const ExternalBytes &external) {
-  if (!external)
+  if (!external.read)
     return emitError(loc) << "has external data '" << name
                           << "', which comes with a model in memory only";
-  Result<std::span<const std::byte>> data = external(name.str());
+  auto checkSize = [&](size_t size) -> LogicalResult {
+    if (int64_t(size) == byteCount(type))
+      return success();
+    return emitError(loc) << "external data '" << name << "' has " << size
+                          << " bytes, " << type << " needs " << byteCount(type);
+  };
+  std::string key = "external " + name.str();
+  if (external.computed)
+    if (std::optional<ComputedBytes> made = external.computed(name.str())) {
+      if (failed(checkSize(made->size)))
+        return failure();
+      auto fill = [compute = std::move(made->compute)](
+                      MutableArrayRef<char> target) -> LogicalResult {
+        compute({reinterpret_cast<std::byte *>(target.data()), target.size()});
+        return success();
+      };
+      return deriveConstant(type, {std::move(key), {}, std::move(fill)}, name);
+    }
+  Result<std::span<const std::byte>> data = external.read(name.str());
   if (!data.ok())
     return emitError(loc) << data.status().toString();
-  if (int64_t(data->size()) != byteCount(type))
-    return emitError(loc) << "external data '" << name << "' has "
-                          << data->size() << " bytes, " << type << " needs "
-                          << byteCount(type);
+  if (failed(checkSize(data->size())))
+    return failure();
   return makeConstant(
       type,
       UnmanagedAsmResourceBlob::allocateWithAlign(
           ArrayRef(reinterpret_cast<const char *>(data->data()), data->size()),
           alignof(std::max_align_t)),
-      name, "external " + name.str());
+      name, std::move(key));
 }
 
 /// Gives constants that name external data its bytes.

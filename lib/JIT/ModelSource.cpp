@@ -33,6 +33,7 @@ struct ModelSource::State {
   std::once_flag once;
   Status opened;
   std::vector<int64_t> endIds;
+  std::function<std::optional<ComputedBytes>(const std::string &)> computed;
   /// Cache of the callback's results; the mutex also serializes the callback.
   std::mutex mutex;
   std::map<std::string, Result<SourceBytes>> external;
@@ -66,7 +67,18 @@ const Status &ModelSource::State::open() {
       Result<Checkpoint::Bytes> bytes = checkpoint->external(data);
       if (!bytes.ok())
         return bytes.status();
+      if (bytes->compute)
+        return Status(StatusCode::InvalidArgument, data, "is computed");
       return SourceBytes{{bytes->data.get(), bytes->size}, bytes->data};
+    };
+    computed =
+        [checkpoint](const std::string &data) -> std::optional<ComputedBytes> {
+      Result<Checkpoint::Bytes> bytes = checkpoint->external(data);
+      if (!bytes.ok() || !bytes->compute)
+        return std::nullopt;
+      return ComputedBytes{bytes->size,
+                           [checkpoint, write = std::move(bytes->compute)](
+                               std::span<std::byte> target) { write(target); }};
     };
   });
   return opened;
@@ -172,6 +184,12 @@ Result<SourceBytes> ModelSource::read() const {
   }
   return Status(StatusCode::NotFound, state->name,
                 "cannot be opened: " + error.message());
+}
+
+std::optional<ComputedBytes>
+ModelSource::computed(const std::string &name) const {
+  return state->open().ok() && state->computed ? state->computed(name)
+                                               : std::nullopt;
 }
 
 Result<std::span<const std::byte>>

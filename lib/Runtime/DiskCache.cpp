@@ -481,6 +481,9 @@ std::shared_ptr<const void> DiskCache::mapPages(const std::string &key,
   return mapping;
 }
 
+/// Bytes written between two evictions.
+static constexpr uint64_t kMostBetweenEvictions = uint64_t(256) << 20;
+
 std::shared_ptr<const void> DiskCache::storePages(
     const std::string &key, size_t size,
     const std::function<bool(std::span<std::byte>)> &fill) const {
@@ -508,7 +511,12 @@ std::shared_ptr<const void> DiskCache::storePages(
           ssize_t(sizeof(trailer)) &&
       ::renameat(opened.descriptor, own.c_str(), opened.descriptor,
                  key.c_str()) == 0) {
-    evict(pathOf(key));
+    // Listing the folder takes longer than writing a small entry.
+    static std::atomic<uint64_t> written{0};
+    if ((written += size) >= std::min(kMostBetweenEvictions, mostBytes / 16)) {
+      written = 0;
+      evict(pathOf(key));
+    }
     return mapping;
   }
   ::unlinkat(opened.descriptor, own.c_str(), 0);

@@ -5,6 +5,7 @@ llama.cpp reads the same weights from GGUF in F16, Q8_0 and Q4_0, torch runs the
 bfloat16, ONNX Runtime the ONNX file. Needs torch, onnxruntime, gguf and llama-cpp-python.
 
   decoder_peers.py FOLDER --prepare     exports the model, writes GGUF files and policies
+  decoder_peers.py FOLDER --prepare --large   the same with 1.03 billion parameters
   decoder_peers.py FOLDER               times every system once, one after the other, and prints
                                         the table of all times that FOLDER has
   decoder_peers.py FOLDER --systems mpc-int4,llama-Q4_0 --threads 2
@@ -27,6 +28,8 @@ import time
 
 EXTENTS = {"layers": 12, "width": 768, "heads": 12, "groups": 12, "inner": 2048,
            "vocabulary": 32768, "window": 0, "seed": 0}
+LARGE = {**EXTENTS, "layers": 22, "width": 2048, "heads": 32, "groups": 4, "inner": 5632,
+         "vocabulary": 32000}
 ROWS, STEPS = 512, 64
 POLICIES = {
     "float32": {"extends": "float32"},
@@ -46,10 +49,12 @@ POLICIES = {
 }
 KINDS = ("F16", "Q8_0", "Q4_0")
 # The peer that each of mpc's systems is compared with.
-PEERS = {"mpc-float16": "llama-F16", "mpc-bfloat16": "llama-F16", "mpc-int8": "llama-Q8_0",
+PEERS = {"mpc-gguf-Q8_0": "llama-Q8_0", "mpc-gguf-Q4_0": "llama-Q4_0",
+         "mpc-float16": "llama-F16", "mpc-bfloat16": "llama-F16", "mpc-int8": "llama-Q8_0",
          "mpc-int4": "llama-Q4_0", "mpc-int8-c8": "llama-Q8_0", "mpc-int4-c8": "llama-Q4_0",
          "mpc-float32": "onnxruntime"}
-SYSTEMS = [*(f"mpc-{name}" for name in POLICIES), *(f"llama-{kind}" for kind in KINDS),
+SYSTEMS = [*(f"mpc-{name}" for name in POLICIES), "mpc-gguf-Q8_0", "mpc-gguf-Q4_0",
+           *(f"llama-{kind}" for kind in KINDS),
            "torch-bfloat16", "onnxruntime"]
 
 
@@ -132,10 +137,14 @@ def expect(model, folder):
     (folder / "tokens.json").write_text(json.dumps(written))
 
 
-def prepare(folder):
+def prepare(folder, large):
     folder.mkdir(parents=True, exist_ok=True)
+    EXTENTS.update(LARGE if large else {})
+    (folder / "extents.json").write_text(json.dumps(EXTENTS))
     here = pathlib.Path(__file__).parent
-    subprocess.run([sys.executable, here / "decoder.py", folder / "decoder.onnx"], check=True)
+    subprocess.run([sys.executable, here / "decoder.py", folder / "decoder.onnx",
+                    *(text for name, value in EXTENTS.items() for text in (f"--{name}", str(value)))],
+                   check=True)
     model = build()
     for kind in KINDS:
         write_gguf(model, folder / f"{kind}.gguf", kind)
@@ -146,12 +155,12 @@ def prepare(folder):
 
 # ---------------------------------------------------------------- systems
 
-def mpc_generate(mpc, folder, policy, threads, tokens, count):
+def mpc_generate(mpc, folder, model, policy, threads, tokens, count):
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(" ".join(map(str, tokens)))
         file.flush()
         result = subprocess.run(
-            [mpc, "generate", folder / "decoder.onnx", "--policy", folder / f"{policy}.json",
+            [mpc, "generate", folder / model, "--policy", folder / f"{policy}.json",
              "--prompt-ids", file.name, "--tokens", str(count), "--cache", str(ROWS), "--chunk",
              str(ROWS), "--threads", str(threads), "--json", "--quiet"],
             capture_output=True, text=True, check=False)
@@ -161,8 +170,11 @@ def mpc_generate(mpc, folder, policy, threads, tokens, count):
 
 
 def time_mpc(folder, policy, threads, mpc):
-    first = mpc_generate(mpc, folder, policy, threads, prompt(ROWS - 1), 1)
-    then = mpc_generate(mpc, folder, policy, threads, prompt(ROWS - STEPS), STEPS)
+    model = "decoder.onnx"
+    if policy.startswith("gguf-"):
+        model, policy = policy.removeprefix("gguf-") + ".gguf", "bfloat16"
+    first = mpc_generate(mpc, folder, model, policy, threads, prompt(ROWS - 1), 1)
+    then = mpc_generate(mpc, folder, model, policy, threads, prompt(ROWS - STEPS), STEPS)
     return {"prefill": (ROWS - 1) / first["first_token_ms"] * 1e3,
             "decode": then["tokens_per_second"], "bytes": then["bytes_per_token"],
             "ceiling": then["memory_bytes_per_second"], "tokens": then["tokens"]}
@@ -207,7 +219,8 @@ def time_llama(folder, kind, threads, _):
         return numpy.ctypeslib.as_array(logits, (EXTENTS["vocabulary"],))
 
     # The KV cache is F16.
-    cache = 2 * 2 * EXTENTS["layers"] * ROWS * EXTENTS["width"]
+    size = EXTENTS["width"] // EXTENTS["heads"]
+    cache = 2 * 2 * EXTENTS["layers"] * ROWS * EXTENTS["groups"] * size
     return {**time_steps(feed), "bytes": path.stat().st_size + cache}
 
 
@@ -311,10 +324,12 @@ def main():
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--large", action="store_true", help="prepare 1.03 billion parameters")
     parser.add_argument("--serve", metavar="SYSTEM", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.prepare:
-        return prepare(a.folder)
+        return prepare(a.folder, a.large)
+    EXTENTS.update(json.loads((a.folder / "extents.json").read_text()))
     if a.serve:
         return serve(a.folder, a.serve, a.threads, a.mpc)
     file = a.folder / f"times-{a.threads}.json"

@@ -41,6 +41,18 @@ WeightScale chooseScale(llvm::ArrayRef<float> values,
                         const WeightFormat &format, int bits = kFloat32Bits,
                         llvm::ArrayRef<float> squares = {});
 
+/// Rounds `values`, which are finite, to the nearest numbers of `format` with
+/// `scale`.
+void roundToScale(llvm::MutableArrayRef<float> values,
+                  const WeightFormat &format, int bits,
+                  const WeightScale &scale);
+
+/// The same for a row of columns with a scale and a zero point each, in a
+/// format of integers.
+void roundRow(llvm::MutableArrayRef<float> values, const WeightFormat &format,
+              int bits, llvm::ArrayRef<float> scales,
+              llvm::ArrayRef<float> zeros);
+
 /// Rounds `values`, which are finite and share a scale, to the nearest numbers
 /// of `format`; `bits` and `squares` as above.
 void roundWeights(llvm::MutableArrayRef<float> values,

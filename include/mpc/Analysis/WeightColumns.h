@@ -27,12 +27,29 @@ struct StoredWeights {
   llvm::ArrayRef<float> squares = {};
 };
 
+/// Scales of groups, and their zero points if the format has them.
+struct GroupScales {
+  llvm::ArrayRef<float> scales;
+  llvm::ArrayRef<uint8_t> zeros;
+
+  WeightScale at(int64_t group) const {
+    return {scales[group], zeros.empty() ? 0 : zeros[group]};
+  }
+};
+struct MutableScales {
+  llvm::MutableArrayRef<float> scales;
+  llvm::MutableArrayRef<uint8_t> zeros;
+};
+
 /// Layout of the columns of a GEMM's weights, or of the output channels of a
 /// conv's, in the constant.
 struct WeightColumns {
   int64_t count = 0, length = 0;
   /// Stride between columns, and between elements of a column, in elements.
   int64_t stride = 0, step = 0;
+  /// Number of elements of a column that read one input channel, and of columns
+  /// that read the same channels.
+  int64_t run = 1, alike = 1;
 
   /// Columns of operand 1 of `op`, a matmul or a conv; nullopt if batched.
   static std::optional<WeightColumns> of(mlir::Operation *op);
@@ -42,9 +59,22 @@ struct WeightColumns {
   /// grouped convs.
   WeightFormat formatFor(WeightFormat format, mlir::Operation *op) const;
 
-  /// Rounds `values`, the constant that `op` reads.
-  void round(mlir::Operation *op, llvm::MutableArrayRef<float> values,
-             const StoredWeights &stored) const;
+  /// Number of elements that share a scale.
+  int64_t groupSize(const WeightFormat &format) const {
+    return format.type == WeightType::Int4 ? format.group : length;
+  }
+  /// Number of groups in all columns; 0 for a format without scales.
+  int64_t groupCount(const WeightFormat &format) const {
+    return format.isScaled() ? count * (length / groupSize(format)) : 0;
+  }
+  /// Chooses the scale of each group of `values`, the constant that `op` reads:
+  /// the groups of the first column, of the second, ...
+  void chooseScales(mlir::MLIRContext *context, llvm::ArrayRef<float> values,
+                    const StoredWeights &stored,
+                    const MutableScales &scales) const;
+  /// Rounds `values` to numbers of `scales`.
+  void round(mlir::MLIRContext *context, llvm::MutableArrayRef<float> values,
+             const StoredWeights &stored, const GroupScales &scales) const;
 };
 
 /// Returns the f32 constant weights of `op`, a matmul or a conv; null if they

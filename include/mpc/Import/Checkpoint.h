@@ -12,8 +12,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,12 @@ public:
     bool isOptional = false;
   };
   struct Bytes {
+    /// Null if `compute` is set.
     std::shared_ptr<const std::byte> data;
     size_t size = 0;
+    /// Set for quantized blocks, which are dequantized each time: writes the
+    /// bytes into memory of `size` bytes. Lives as long as the checkpoint.
+    std::function<void(std::span<std::byte>)> compute = {};
   };
 
   /// Returns true if `path` is a checkpoint by its form: a folder, or a

@@ -32,6 +32,14 @@ struct SourceBytes {
   static SourceBytes copyOf(std::span<const std::byte> bytes);
 };
 
+/// Bytes that are computed each time they are needed, such as weights that a
+/// file has in quantized blocks.
+struct ComputedBytes {
+  size_t size = 0;
+  /// Writes the bytes into memory of this size. Thread-safe.
+  std::function<void(std::span<std::byte>)> compute = {};
+};
+
 /// Callback that returns the contents of the external data file `name`. The
 /// name is from the model and untrusted; absolute names and names with ".." are
 /// refused before the call. Called once per name and source, by one thread at a
@@ -115,6 +123,9 @@ public:
   Result<SourceBytes> read(const InputShapes &shapes) const;
   /// Returns true if a callback reads the external data.
   bool readsExternal() const;
+  /// Returns the external data `name` if it is computed, which is not cached;
+  /// external() fails for it.
+  std::optional<ComputedBytes> computed(const std::string &name) const;
   /// Returns the callback's contents of `name`, which are cached.
   Result<std::span<const std::byte>> external(const std::string &name) const;
 

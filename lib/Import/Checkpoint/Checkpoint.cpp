@@ -160,11 +160,18 @@ TransformerCheckpoint::external(const std::string &identity) const {
   if (found == tensors.end())
     return Status(StatusCode::NotFound, where,
                   "has no tensor '" + printable(identity) + "'");
-  Result<std::shared_ptr<const std::byte>> data = weights->read(found->second);
+  const std::string &name = found->second;
+  auto size = size_t(*weights->find(name)->type.byteCount());
+  if (weights->isComputed(name))
+    return Bytes{nullptr, size, [this, name](std::span<std::byte> target) {
+                   weights->compute(name,
+                                    {reinterpret_cast<char *>(target.data()),
+                                     target.size()});
+                 }};
+  Result<std::shared_ptr<const std::byte>> data = weights->read(name);
   if (!data.ok())
     return data.status();
-  const TensorType &type = weights->find(found->second)->type;
-  return Bytes{*data, size_t(*type.byteCount())};
+  return Bytes{*data, size};
 }
 
 //===----------------------------------------------------------------------===//

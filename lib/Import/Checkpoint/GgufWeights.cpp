@@ -76,7 +76,21 @@ GgufWeights::read(StringRef name) const {
     return Status(StatusCode::ResourceExhausted, "tensor '" + name.str() + "'",
                   "does not fit into memory as f32: " +
                       std::to_string(count * sizeof(float)) + " bytes");
-  dequantize(*tensor.format, tensor.bytes, {numbers.get(), count});
+  compute(name,
+          {reinterpret_cast<char *>(numbers.get()), count * sizeof(float)});
   return std::shared_ptr<const std::byte>(
       numbers, reinterpret_cast<const std::byte *>(numbers.get()));
+}
+
+bool GgufWeights::isComputed(StringRef name) const {
+  return file.tensors.find(std::string_view(name))
+      ->second.format->isQuantized();
+}
+
+void GgufWeights::compute(StringRef name,
+                          llvm::MutableArrayRef<char> target) const {
+  const GgufTensor &tensor = file.tensors.find(std::string_view(name))->second;
+  dequantize(*tensor.format, tensor.bytes,
+             {reinterpret_cast<float *>(target.data()),
+              target.size() / sizeof(float)});
 }

@@ -26,6 +26,9 @@ public:
   std::vector<std::string> names() const override;
   Result<std::shared_ptr<const std::byte>>
   read(llvm::StringRef name) const override;
+  bool isComputed(llvm::StringRef name) const override;
+  void compute(llvm::StringRef name,
+               llvm::MutableArrayRef<char> target) const override;
 
 private:
   GgufWeights(FileContents contents, GgufFile file);

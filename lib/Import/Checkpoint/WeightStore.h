@@ -46,6 +46,11 @@ public:
   /// file mapped.
   virtual Result<std::shared_ptr<const std::byte>>
   read(llvm::StringRef name) const = 0;
+  /// Returns true if read() computes the bytes, which compute() does in place.
+  virtual bool isComputed(llvm::StringRef name) const { return false; }
+  /// Writes the bytes of such a tensor into memory of its size.
+  virtual void compute(llvm::StringRef name,
+                       llvm::MutableArrayRef<char> target) const {}
 };
 
 } // namespace mpc::checkpoint

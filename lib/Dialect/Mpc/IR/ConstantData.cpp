@@ -30,9 +30,6 @@ namespace mpc {
 void registerConstantTable(MpcDialect &dialect);
 } // namespace mpc
 
-/// Alignment of large constants, in bytes.
-static constexpr size_t kAlignment = 64;
-
 /// Returns `name`, or the first free of name_1, name_2, ...: MLIR's own linear
 /// search is slow for thousands of constants with one name.
 static std::string freeName(MLIRContext *context, StringRef name) {
@@ -300,8 +297,9 @@ std::shared_ptr<const void> mpc::storedConstant(ElementsAttr attr) {
   if (store && size >= kLeastShared)
     return store->get(constantKey(attr), size_t(size), fill);
   std::shared_ptr<void> target(
-      std::aligned_alloc(kAlignment,
-                         (size_t(size) + kAlignment) / kAlignment * kAlignment),
+      std::aligned_alloc(kConstantAlignment,
+                         (size_t(size) + kConstantAlignment) /
+                             kConstantAlignment * kConstantAlignment),
       std::free);
   if (!target ||
       failed(fill({static_cast<char *>(target.get()), size_t(size)})))
@@ -321,9 +319,10 @@ LogicalResult mpc::computeConstants(Operation *op) {
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(resource);
     if (failed(bytes))
       return WalkResult::interrupt();
-    blobs.update(nameOf(resource),
-                 HeapAsmResourceBlob::allocateAndCopyWithAlign(
-                     bytes->bytes(), kAlignment, /*dataIsMutable=*/false));
+    blobs.update(
+        nameOf(resource),
+        HeapAsmResourceBlob::allocateAndCopyWithAlign(
+            bytes->bytes(), kConstantAlignment, /*dataIsMutable=*/false));
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
@@ -412,7 +411,7 @@ ElementsAttr mpc::makeConstant(RankedTensorType type, ArrayRef<char> bytes,
     return dense;
   return DenseResourceElementsAttr::get(
       type, freeName(type.getContext(), name),
-      HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kAlignment,
+      HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kConstantAlignment,
                                                     /*dataIsMutable=*/false));
 }
 
@@ -448,7 +447,7 @@ ElementsAttr mpc::makeConstant(RankedTensorType type, std::string bytes,
 }
 
 AsmResourceBlob mpc::allocateConstant(RankedTensorType type) {
-  return HeapAsmResourceBlob::allocate(byteCount(type), kAlignment,
+  return HeapAsmResourceBlob::allocate(byteCount(type), kConstantAlignment,
                                        /*dataIsMutable=*/true);
 }
 

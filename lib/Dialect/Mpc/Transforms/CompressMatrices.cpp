@@ -110,23 +110,24 @@ private:
   std::optional<QuantizedPanels> store(mpc::ConstantOp constant,
                                        bool areLines) {
     auto type = cast<RankedTensorType>(constant.getType());
-    std::optional<std::vector<float>> numbers = constantFloats(constant);
-    if (!numbers)
-      return std::nullopt;
     int64_t count = type.getDimSize(areLines ? 0 : 1),
             depth = type.getDimSize(areLines ? 1 : 0);
-    if (!areLines) {
-      std::vector<float> lines(numbers->size());
-      for (int64_t k = 0; k < depth; ++k)
-        for (int64_t line = 0; line < count; ++line)
-          lines[line * depth + k] = (*numbers)[k * count + line];
-      numbers = std::move(lines);
-    }
-    std::optional<LosslessPanels> form = findLosslessEncoding(
-        *numbers, count, depth, /*columns=*/1, /*run=*/depth);
-    if (!form)
-      return std::nullopt;
-    return QuantizedPanels::make(constant, *form, {count, depth});
+    auto search = [&]() -> std::optional<LosslessPanels> {
+      std::optional<std::vector<float>> numbers = constantFloats(constant);
+      if (!numbers)
+        return std::nullopt;
+      if (!areLines) {
+        std::vector<float> lines(numbers->size());
+        for (int64_t k = 0; k < depth; ++k)
+          for (int64_t line = 0; line < count; ++line)
+            lines[line * depth + k] = (*numbers)[k * count + line];
+        numbers = std::move(lines);
+      }
+      return findLosslessEncoding(*numbers, count, depth, /*columns=*/1,
+                                  /*run=*/depth);
+    };
+    return QuantizedPanels::find(constant, {count, depth},
+                                 areLines ? "by rows" : "by columns", search);
   }
 
   /// Cache, keyed by the constant and whether its rows are columns of the GEMM.

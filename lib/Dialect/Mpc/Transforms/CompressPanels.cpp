@@ -10,7 +10,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "QuantizedPanels.h"
+#include "RoundConstant.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
@@ -67,39 +69,35 @@ int64_t runOf(ContractionOpInterface op) {
   return conv ? depth / productOf(conv.getWindowShape()) : depth;
 }
 
-/// Panels of f32 in plain column order, `[panel][k][column]`.
-struct UnpackedPanels {
-  std::vector<float> numbers;
-  int64_t count, depth, columns;
-};
-
-/// Unpacks the panels of depth `depth` described by `packed`; nullopt if the
-/// data is unavailable.
-std::optional<UnpackedPanels> plainPanels(mpc::ConstantOp constant,
-                                          PackedAttr packed, int64_t depth) {
+/// Returns the numbers of packed panels of `depth` positions in plain column
+/// order, `[panel][k][column]`; nullopt if the data is unavailable.
+std::optional<std::vector<float>>
+plainPanels(mpc::ConstantOp constant, PackedAttr packed, int64_t depth) {
   auto type = cast<RankedTensorType>(constant.getType());
-  std::optional<std::vector<float>> numbers = constantFloats(constant);
-  if (!numbers || type.getRank() != 3)
+  Type element = type.getElementType();
+  if (element.isF32())
+    return constantFloats(constant);
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+  if (failed(bytes))
     return std::nullopt;
-  UnpackedPanels panels{{}, type.getDimSize(0), depth, packed.getColumns()};
-  if (type.getElementType().isF32()) {
-    panels.numbers = std::move(*numbers);
-    return panels;
-  }
   // Adjacent elements of a step are k indices of one column, or columns half a
   // panel apart.
   int64_t together = packed.getDepth(), apart = packed.getInterleave();
-  int64_t columns = panels.columns, half = columns / apart;
-  for (int64_t panel = 0; panel < panels.count; ++panel)
-    for (int64_t k = 0; k < depth; ++k) {
+  int64_t columns = packed.getColumns(), half = columns / apart;
+  std::vector<float> plain(type.getDimSize(0) * depth * columns);
+  std::vector<uint16_t> row(columns);
+  float *to = plain.data();
+  for (int64_t panel = 0; panel < type.getDimSize(0); ++panel)
+    for (int64_t k = 0; k < depth; ++k, to += columns) {
       int64_t line = panel * type.getDimSize(1) + k / together;
-      for (int64_t column = 0; column < columns; ++column) {
-        int64_t place = apart * (column % half) + column / half;
-        panels.numbers.push_back(
-            (*numbers)[(line * columns + place) * together + k % together]);
-      }
+      const uint16_t *from = bytes->as<uint16_t>().data() +
+                             line * columns * together + k % together;
+      for (int64_t column = 0; column < columns; ++column)
+        row[column] =
+            from[(apart * (column % half) + column / half) * together];
+      widenElements(row, element, to);
     }
-  return panels;
+  return plain;
 }
 
 struct CompressPanelsPass
@@ -181,25 +179,34 @@ private:
     bool hasUnit = packed.getDepth() > 1;
     int64_t positions =
         hasUnit ? shapeOf(reader->getOperand(0)).back() : type.getShape()[1];
-    std::optional<UnpackedPanels> panels =
-        plainPanels(constant, packed, positions);
-    if (!panels)
+    if (type.getRank() != 3)
       return std::nullopt;
-    int64_t count = panels->count, depth = panels->depth,
-            columns = panels->columns;
-    std::optional<LosslessPanels> form =
-        findLosslessEncoding(panels->numbers, count, depth, columns, run,
-                             together, onlyBytes || !isWide);
-    if (!form)
+    int64_t count = type.getDimSize(0), columns = packed.getColumns();
+    bool bytesOnly = onlyBytes || !isWide;
+    auto search = [&]() -> std::optional<LosslessPanels> {
+      std::optional<std::vector<float>> panels =
+          plainPanels(constant, packed, positions);
+      if (!panels)
+        return std::nullopt;
+      std::optional<LosslessPanels> form = findLosslessEncoding(
+          *panels, count, positions, columns, run, together, bytesOnly);
+      // For 16-bit weights only int8 is smaller, and for an int8 unit only in
+      // its steps.
+      if (form && !isWide && hasUnit && form->depth == 1)
+        return std::nullopt;
+      return form;
+    };
+    std::string text = "of panels";
+    for (int64_t number :
+         {positions, columns, packed.getInterleave(), packed.getDepth(), run,
+          together, int64_t(bytesOnly)})
+      text += " " + std::to_string(number);
+    std::optional<QuantizedPanels> stored = QuantizedPanels::find(
+        constant, {count, positions, columns}, text, search);
+    if (!stored)
       return std::nullopt;
-    // For 16-bit weights only int8 is smaller, and for an int8 unit only in its
-    // steps.
-    if (!isWide && hasUnit && form->depth == 1)
-      return std::nullopt;
-    QuantizedPanels stored =
-        QuantizedPanels::make(constant, *form, {count, depth, columns});
     ++numNarrowed;
-    bytesSaved += byteCount(type) - stored.bytes;
+    bytesSaved += byteCount(type) - stored->bytes;
     return stored;
   }
 

@@ -55,22 +55,24 @@ struct CompressTablesPass
 private:
   void narrow(mpc::ConstantOp constant) {
     auto type = cast<RankedTensorType>(constant.getType());
-    std::optional<std::vector<float>> numbers = constantFloats(constant);
-    if (!numbers)
-      return;
     int64_t rows = type.getDimSize(0), width = type.getDimSize(1);
-    std::optional<LosslessPanels> form = findLosslessEncoding(
-        *numbers, rows, width, /*columns=*/1, /*run=*/width, /*together=*/1,
-        /*onlyBytes=*/!type.getElementType().isF32());
-    if (!form)
+    bool onlyBytes = !type.getElementType().isF32();
+    auto search = [&]() -> std::optional<LosslessPanels> {
+      std::optional<std::vector<float>> numbers = constantFloats(constant);
+      if (!numbers)
+        return std::nullopt;
+      return findLosslessEncoding(*numbers, rows, width, /*columns=*/1,
+                                  /*run=*/width, /*together=*/1, onlyBytes);
+    };
+    std::optional<QuantizedPanels> stored =
+        QuantizedPanels::find(constant, {rows, width}, "of a table", search);
+    if (!stored)
       return;
-    QuantizedPanels stored =
-        QuantizedPanels::make(constant, *form, {rows, width});
     ++numNarrowed;
-    bytesSaved += byteCount(type) - stored.bytes;
+    bytesSaved += byteCount(type) - stored->bytes;
     for (OpOperand &use : llvm::make_early_inc_range(constant->getUses())) {
       OpBuilder builder(use.getOwner());
-      use.set(stored.widen(builder, constant.getLoc(), type.getElementType()));
+      use.set(stored->widen(builder, constant.getLoc(), type.getElementType()));
     }
     constant->erase();
   }

@@ -324,13 +324,7 @@ FailureOr<ElementsAttr> mpc::widenConstant(ElementsAttr attr) {
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(attr);
     if (failed(bytes))
       return failure();
-    auto *wide = elementsOf<float>(target);
-    if (element.isBF16())
-      llvm::transform(bytes->as<uint16_t>(), wide, [](uint16_t bits) {
-        return llvm::bit_cast<float>(uint32_t(bits) << 16);
-      });
-    else
-      llvm::transform(bytes->as<uint16_t>(), wide, fromFloat16);
+    widenElements(bytes->as<uint16_t>(), element, elementsOf<float>(target));
     return success();
   };
   return deriveConstant(type, {"upconverted", {attr}, std::move(fill)},

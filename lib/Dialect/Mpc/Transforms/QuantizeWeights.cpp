@@ -22,7 +22,10 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 
+#include <cstring>
 #include <map>
 
 namespace mpc {
@@ -157,42 +160,122 @@ private:
                             columns->step, stored->format.describe(),
                             stored->bits, stored->squares.data()}];
     if (!rounded)
-      rounded = round(constant, op, *columns, *stored);
+      rounded = round(constant, *columns, *stored);
     if (rounded)
       op->setOperand(1, rounded);
     return success();
   }
 
-  /// Returns the rounded constant, or null on failure.
-  Value round(mpc::ConstantOp constant, Operation *reader,
-              const WeightColumns &columns, const StoredWeights &stored) {
-    const WeightFormat &format = stored.format;
-    std::optional<std::vector<float>> old = finiteWeights(constant);
-    if (!old)
-      return {};
-    std::vector<float> values = *old;
-    columns.round(reader, values, stored);
+  /// Scales of weights and the errors of rounding to them.
+  struct Quantization {
     RoundingErrorStats losses;
-    for (auto [before, after] : llvm::zip_equal(*old, values))
-      losses.note(before, after);
-    if (losses.getOverflowed())
+    GroupScales scales;
+    /// Owner of the scales.
+    std::shared_ptr<const void> owner;
+  };
+
+  /// Quantizes a constant, or returns what the context's store remembers of it
+  /// by `text`; nullopt if its values are unknown or not finite.
+  static std::optional<Quantization> quantize(mpc::ConstantOp constant,
+                                              const WeightColumns &columns,
+                                              const StoredWeights &stored,
+                                              const std::string &text) {
+    // Errors, scales, zero points.
+    Quantization found;
+    size_t count = columns.groupCount(stored.format),
+           zeros = stored.format.zeroPoint ? count : 0,
+           size = sizeof(found.losses) + count * sizeof(float) + zeros;
+    static_assert(sizeof(found.losses) % alignof(float) == 0);
+    auto scalesIn = [&](char *memory) -> MutableScales {
+      auto *scales = reinterpret_cast<float *>(memory + sizeof(found.losses));
+      return {{scales, count},
+              {reinterpret_cast<uint8_t *>(scales + count), zeros}};
+    };
+    auto fill = [&](MutableArrayRef<char> target) -> LogicalResult {
+      FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+      if (failed(bytes) || !areFinite(bytes->as<float>()))
+        return failure();
+      ArrayRef<float> exact = bytes->as<float>();
+      MutableScales chosen = scalesIn(target.data());
+      MLIRContext *context = constant.getContext();
+      columns.chooseScales(context, exact, stored, chosen);
+      std::vector<float> values(exact);
+      columns.round(context, values, stored, {chosen.scales, chosen.zeros});
+      RoundingErrorStats losses;
+      losses.note(exact, values);
+      std::memcpy(target.data(), &losses, sizeof(losses));
+      return success();
+    };
+    if (ConstantStore *store = constantStore(constant.getContext())) {
+      ConstantRecipe recipe{
+          "scales and errors of " + text, {constant.getValue()}, {}};
+      found.owner =
+          store->get(derivedKey(recipe, constant.getType()), size, fill);
+    } else {
+      auto memory = std::make_shared<std::vector<char>>(size);
+      if (succeeded(fill(*memory)))
+        found.owner = std::shared_ptr<const void>(memory, memory->data());
+    }
+    if (!found.owner)
+      return std::nullopt;
+    auto *memory =
+        const_cast<char *>(static_cast<const char *>(found.owner.get()));
+    std::memcpy(static_cast<void *>(&found.losses), memory,
+                sizeof(found.losses));
+    MutableScales known = scalesIn(memory);
+    found.scales = {known.scales, known.zeros};
+    return found;
+  }
+
+  /// Returns the rounded constant, or null on failure.
+  Value round(mpc::ConstantOp constant, const WeightColumns &columns,
+              const StoredWeights &stored) {
+    const WeightFormat &format = stored.format;
+    std::string text = "weights in " + format.describe();
+    for (int64_t number : {int64_t(stored.bits), int64_t(format.clip),
+                           columns.count, columns.length, columns.stride,
+                           columns.step, columns.run, columns.alike})
+      text += " " + std::to_string(number);
+    text += " moments " +
+            llvm::toHex(llvm::BLAKE3::hash<16>(ArrayRef(
+                reinterpret_cast<const uint8_t *>(stored.squares.data()),
+                stored.squares.size() * sizeof(float))));
+    std::optional<Quantization> found =
+        quantize(constant, columns, stored, text);
+    if (!found)
+      return {};
+    if (found->losses.getOverflowed())
       constant.emitWarning()
           << "weights '" << resourceName(constant) << "' in "
-          << stringify(format.type) << ": " << losses.getOverflowed() << " of "
-          << losses.getCount()
+          << stringify(format.type) << ": " << found->losses.getOverflowed()
+          << " of " << found->losses.getCount()
           << " values become infinite; override the op that reads them with "
              "float32";
-    OpBuilder builder(constant);
-    auto type = cast<RankedTensorType>(constant.getType());
-    ElementsAttr value = makeConstant(
-        type,
-        ArrayRef(reinterpret_cast<const char *>(values.data()),
-                 values.size() * sizeof(float)),
+    ElementsAttr source = constant.getValue();
+    auto fill =
+        [source, columns, format, bits = stored.bits, scales = found->scales,
+         owner = found->owner](MutableArrayRef<char> target) -> LogicalResult {
+      FailureOr<ConstantBytes> bytes = ConstantBytes::get(source);
+      if (failed(bytes))
+        return failure();
+      llvm::copy(bytes->bytes(), target.begin());
+      columns.round(source.getContext(),
+                    {reinterpret_cast<float *>(target.data()),
+                     target.size() / sizeof(float)},
+                    {format, bits}, scales);
+      return success();
+    };
+    FailureOr<ElementsAttr> value = deriveConstant(
+        cast<RankedTensorType>(constant.getType()),
+        {std::move(text), {source}, std::move(fill)},
         resourceName(constant) + "." + stringify(format.type).str());
-    auto made = mpc::ConstantOp::create(builder, constant.getLoc(), value);
+    if (failed(value))
+      return {};
+    OpBuilder builder(constant);
+    auto made = mpc::ConstantOp::create(builder, constant.getLoc(), *value);
     made->setDiscardableAttrs(constant->getDiscardableAttrDictionary());
     made->setDiscardableAttr(MpcDialect::kNarrowingAttr,
-                             losses.toAttr(&getContext()));
+                             found->losses.toAttr(&getContext()));
     made->setDiscardableAttr(kWeightsAttr,
                              builder.getStringAttr(format.describe()));
     ++numRounded;

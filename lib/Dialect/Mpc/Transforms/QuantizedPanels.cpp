@@ -28,15 +28,8 @@ mpc::constantFloats(mpc::ConstantOp constant) {
     ArrayRef<float> numbers = bytes->as<float>();
     return std::vector<float>(numbers.begin(), numbers.end());
   }
-  const llvm::fltSemantics &semantics =
-      cast<FloatType>(element).getFloatSemantics();
-  std::vector<float> numbers;
-  numbers.reserve(bytes->as<uint16_t>().size());
-  for (uint16_t bits : bytes->as<uint16_t>())
-    numbers.push_back(
-        element.isBF16()
-            ? llvm::bit_cast<float>(uint32_t(bits) << 16)
-            : llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToFloat());
+  std::vector<float> numbers(bytes->as<uint16_t>().size());
+  widenElements(bytes->as<uint16_t>(), element, numbers.data());
   return numbers;
 }
 
@@ -81,9 +74,117 @@ static Type elementOf(LosslessPanels::Kind kind, MLIRContext *context) {
   llvm_unreachable("every kind has a type");
 }
 
+namespace {
+/// What is remembered of a search, next to the arrays of its result.
+struct KnownEncoding {
+  bool exists = false;
+  LosslessPanels form() const {
+    LosslessPanels found;
+    found.kind = kind;
+    found.group = group;
+    found.depth = depth;
+    found.commonZero = commonZero;
+    if (sharedGroup > 0)
+      found.shared.emplace().group = sharedGroup;
+    return found;
+  }
+
+  LosslessPanels::Kind kind = LosslessPanels::Kind::BFloat16;
+  int64_t group = 0, depth = 1, commonZero = 0;
+  /// SharedScales::group; 0 if there are none.
+  int64_t sharedGroup = 0;
+  /// Sizes of the arrays.
+  size_t values = 0, scales = 0, zeros = 0, offsets = 0, sharedScales = 0,
+         factors = 0;
+};
+} // namespace
+
+/// Calls `fn` with each array of `form`, its name and its number of elements.
+template <typename Known, typename Fn>
+static bool forEachArray(LosslessPanels &form, Known &known, Fn fn) {
+  if (form.shared &&
+      !(fn(form.shared->values, "shared scales", known.sharedScales) &&
+        fn(form.shared->factors, "factors", known.factors)))
+    return false;
+  return fn(form.values, "values", known.values) &&
+         fn(form.scales, "scales", known.scales) &&
+         fn(form.zeros, "zeros", known.zeros) &&
+         fn(form.offsets, "offsets", known.offsets);
+}
+
+/// Returns `key` with the name of an array of the encoding.
+static std::string arrayKey(const std::string &key, StringRef array) {
+  return key + " " + array.str();
+}
+
+std::optional<QuantizedPanels> QuantizedPanels::find(
+    mpc::ConstantOp constant, ArrayRef<int64_t> panels, const std::string &text,
+    llvm::function_ref<std::optional<LosslessPanels>()> search) {
+  ConstantStore *store = constantStore(constant.getContext());
+  std::optional<LosslessPanels> form;
+  if (!store) {
+    form = search();
+    return form ? std::optional(make(constant, *form, panels, ""))
+                : std::nullopt;
+  }
+  ConstantRecipe recipe{"lossless encoding " + text, {constant.getValue()}, {}};
+  std::string key = derivedKey(recipe, constant.getType());
+  // Arrays stay in the store while `kept` or a constant refers to them.
+  SmallVector<std::shared_ptr<const void>> kept;
+  bool isSearched = false;
+  auto put = [&](auto &array, StringRef name, size_t &size) {
+    size = array.size();
+    size_t bytes = size * sizeof(array[0]);
+    if (bytes == 0)
+      return true;
+    kept.push_back(store->get(arrayKey(key, name), bytes,
+                              [&](MutableArrayRef<char> target) {
+                                std::memcpy(target.data(), array.data(), bytes);
+                                return success();
+                              }));
+    return true;
+  };
+  auto lookFor = [&]() -> std::optional<KnownEncoding> {
+    form = search();
+    isSearched = true;
+    KnownEncoding found;
+    if (!form)
+      return found;
+    found = {true, form->kind, form->group, form->depth, form->commonZero};
+    found.sharedGroup = form->shared ? form->shared->group : 0;
+    forEachArray(*form, found, put);
+    return found;
+  };
+  std::optional<KnownEncoding> known =
+      rememberFact<KnownEncoding>(recipe, constant.getType(), lookFor);
+  if (!known || !known->exists)
+    return std::nullopt;
+  auto read = [&](auto &array, StringRef name, size_t size) {
+    size_t bytes = size * sizeof(array[0]);
+    array.resize(size);
+    if (bytes == 0)
+      return true;
+    std::shared_ptr<const void> found = store->find(arrayKey(key, name), bytes);
+    if (found)
+      std::memcpy(array.data(), found.get(), bytes);
+    kept.push_back(found);
+    return found != nullptr;
+  };
+  if (!isSearched) {
+    form = known->form();
+    // What was found may have been released or evicted since.
+    if (!forEachArray(*form, *known, read))
+      (void)lookFor();
+  }
+  if (!form)
+    return std::nullopt;
+  return make(constant, *form, panels, key);
+}
+
 QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
                                       const LosslessPanels &form,
-                                      ArrayRef<int64_t> panels) {
+                                      ArrayRef<int64_t> panels,
+                                      const std::string &key) {
   OpBuilder builder(constant);
   MLIRContext *context = builder.getContext();
   std::string name = resourceName(constant);
@@ -98,9 +199,23 @@ QuantizedPanels QuantizedPanels::make(mpc::ConstantOp constant,
       shape.push_back(width);
     auto narrow = RankedTensorType::get(shape, element);
     stored.bytes += byteCount(narrow);
-    return mpc::ConstantOp::create(
-        builder, constant.getLoc(),
-        makeConstant(narrow, data, (name + "." + suffix).str()));
+    std::string own = (name + "." + suffix).str();
+    ConstantStore *store = constantStore(context);
+    // The values are large, and the store has them.
+    if (suffix == "narrow" && store && !key.empty())
+      if (std::shared_ptr<const void> held =
+              store->find(arrayKey(key, "values"), data.size()))
+        return mpc::ConstantOp::create(
+            builder, constant.getLoc(),
+            makeConstant(
+                narrow,
+                AsmResourceBlob(
+                    {static_cast<const char *>(held.get()), data.size()},
+                    kConstantAlignment, [held](void *, size_t, size_t) {},
+                    /*dataIsMutable=*/false),
+                own, arrayKey(key, "values")));
+    return mpc::ConstantOp::create(builder, constant.getLoc(),
+                                   makeConstant(narrow, data, own));
   };
   stored.areNibbles = form.kind == LosslessPanels::Kind::Nibbles;
   stored.areFloats = form.kind == LosslessPanels::Kind::Float8;

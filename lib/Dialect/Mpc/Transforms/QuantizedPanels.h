@@ -11,6 +11,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace mpc {
 class ConstantOp;
@@ -21,10 +23,14 @@ inline constexpr int64_t kLeastCompressedBytes = 1 << 16;
 
 /// Operands and attributes of an mpc.dequantize.
 struct QuantizedPanels {
-  /// Creates the constants, next to `constant`, for its values in format
-  /// `form`. Panel extents: [P, K, C], or [P, K] for one column.
-  static QuantizedPanels make(ConstantOp constant, const LosslessPanels &form,
-                              llvm::ArrayRef<int64_t> panels);
+  /// Creates the constants, next to `constant`, for its values in the format
+  /// that `search` finds, which the context's store remembers by `text`: it
+  /// names the layout and the parameters of the search. Panel extents:
+  /// [P, K, C], or [P, K] for one column. Nullopt if there is no format.
+  static std::optional<QuantizedPanels>
+  find(ConstantOp constant, llvm::ArrayRef<int64_t> panels,
+       const std::string &text,
+       llvm::function_ref<std::optional<LosslessPanels>()> search);
 
   /// Creates the mpc.dequantize that restores the values as `element`.
   mlir::Value widen(mlir::OpBuilder &builder, mlir::Location loc,
@@ -37,6 +43,11 @@ struct QuantizedPanels {
   int64_t commonZero = 0, depth = 1;
   /// Total size of the constants, in bytes.
   int64_t bytes = 0;
+
+private:
+  static QuantizedPanels make(ConstantOp constant, const LosslessPanels &form,
+                              llvm::ArrayRef<int64_t> panels,
+                              const std::string &key);
 };
 
 /// Returns the elements of an f32, bf16 or f16 constant as f32; nullopt if the

@@ -10,6 +10,7 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Tensor.h"
+#include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -43,8 +44,7 @@ void RoundingErrorStats::note(double value, double rounded, int64_t times) {
   finite += times;
 }
 
-/// Returns true if no element is infinite or NaN.
-static bool allFinite(ArrayRef<float> elements) {
+bool mpc::areFinite(ArrayRef<float> elements) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t others = 0;
   for (float element : elements)
@@ -52,9 +52,10 @@ static bool allFinite(ArrayRef<float> elements) {
   return others == 0;
 }
 
+MPC_VECTOR_CLONES
 void RoundingErrorStats::note(ArrayRef<float> exact, ArrayRef<float> rounded) {
   size_t whole = 0;
-  if (allFinite(exact) && allFinite(rounded)) {
+  if (areFinite(exact) && areFinite(rounded)) {
     // Compilers vectorize no sums of floats: their order decides.
     constexpr size_t kLanes = 8;
     using Floats = float __attribute__((vector_size(4 * kLanes)));
@@ -138,7 +139,7 @@ static uint16_t toFloat16(float value) {
                                                     : subnormal));
 }
 
-float mpc::fromFloat16(uint16_t bits) {
+static float fromFloat16(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
   float normal = llvm::bit_cast<float>((magnitude << 13) + (112u << 23));
   float subnormal = float(magnitude) * 0x1p-24f;
@@ -147,6 +148,13 @@ float mpc::fromFloat16(uint16_t bits) {
                 : magnitude >= 0x400 ? normal
                                      : subnormal;
   return llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(found) | sign);
+}
+
+void mpc::widenElements(ArrayRef<uint16_t> bits, Type element, float *target) {
+  if (element.isBF16())
+    llvm::transform(bits, target, fromBFloat16);
+  else
+    llvm::transform(bits, target, fromFloat16);
 }
 
 /// Returns the errors of rounding `exact`, in chunks that stay in the cache.
@@ -175,6 +183,7 @@ static RoundingErrorStats errorsOf(ArrayRef<float> exact, FloatType type) {
   return losses;
 }
 
+MPC_VECTOR_CLONES
 static void roundElements(ArrayRef<float> exact, FloatType type, char *target) {
   auto *halves = reinterpret_cast<uint16_t *>(target);
   if (type.isBF16())

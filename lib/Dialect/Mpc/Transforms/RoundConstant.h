@@ -28,8 +28,12 @@ private:
   double largest = 0, errors = 0, values = 0;
 };
 
-/// Returns the value of the bits of a float16.
-float fromFloat16(uint16_t bits);
+/// Returns true if no element is infinite or NaN.
+bool areFinite(llvm::ArrayRef<float> elements);
+
+/// Upconverts the bits of bf16 or f16 elements to f32 in `target`, exactly.
+void widenElements(llvm::ArrayRef<uint16_t> bits, mlir::Type element,
+                   float *target);
 
 /// Returns the name of a constant's resource, or the op's name.
 std::string resourceName(ConstantOp op);

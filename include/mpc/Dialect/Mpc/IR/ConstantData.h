@@ -30,6 +30,9 @@ namespace mpc {
 /// inline); larger ones are resources.
 inline constexpr int64_t kInlineConstantBytes = 256;
 
+/// Alignment of the bytes of resources that passes make, in bytes.
+inline constexpr size_t kConstantAlignment = 64;
+
 /// Row-major bytes of a constant, one byte per i1. Owns a copy only if the
 /// attribute stores elements differently (splats, packed booleans).
 class ConstantBytes {
