@@ -32,10 +32,8 @@ static void addVerifier(OpPassManager &func, StringRef stage) {
 }
 
 static void addFoldConstants(OpPassManager &func,
-                             const PipelineOptions &options,
-                             int64_t keptUpcastBytes = 0) {
+                             const PipelineOptions &options) {
   FoldConstantsPassOptions fold;
-  fold.keptUpcastBytes = keptUpcastBytes;
   fold.maxBytes = options.maxFoldBytes;
   func.addPass(createFoldConstantsPass(fold));
 }
@@ -111,14 +109,9 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     // Evaluate weight sums shared by several matmuls once.
     func.addPass(createCSEPass());
   }
-  // Types decide whether a copy of the weights in f32 is needed. Training and
-  // quantization need one.
-  constexpr int64_t kLargeWeight = 1 << 16;
-  int64_t keptUpcastBytes =
-      options.training || options.policy->narrowsWeights() ? 0 : kLargeWeight;
   // Exporters compute masks and scales by nodes, but the patterns below match
   // constants.
-  addFoldConstants(func, options, keptUpcastBytes);
+  addFoldConstants(func, options);
   func.addPass(createCSEPass());
   // Innermost first: attention contains a softmax.
   func.addPass(createRecognizeSoftmaxPass());
@@ -130,7 +123,7 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     func.addPass(createRecognizeExpertRoutingPass());
   func.addPass(createFoldBatchNormPass());
   // Folding batch norms leaves arithmetic on weights.
-  addFoldConstants(func, options, keptUpcastBytes);
+  addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   // Nothing is left between attention and the concats of its keys.
   func.addPass(createSplitAttentionPass());
@@ -275,8 +268,6 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
 /// Pads contractions to the tile sizes of the target's matrix units.
 static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // The types are known: upcast weights that are read in f32.
-  addFoldConstants(func, options);
   // After precision, since types determine the multiples; before layout, while
   // weights are still matrices. The input GEMM of a recurrent layer is padded
   // as well.

@@ -26,14 +26,14 @@
 // SIMPLIFY-NEXT: mpc-sink-dequantization,
 // SIMPLIFY-NEXT: mpc-recognize-integer-matmuls,
 // SIMPLIFY-NEXT: cse,
-// SIMPLIFY-NEXT: mpc-fold-constants{kept-upcast-bytes=65536 max-bytes=67108864 max-flops=1073741824},
+// SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-recognize-softmax,
 // SIMPLIFY-NEXT: mpc-recognize-layer-norm,
 // SIMPLIFY-NEXT: mpc-recognize-gelu,
 // SIMPLIFY-NEXT: mpc-recognize-attention,
 // SIMPLIFY-NEXT: mpc-fold-batch-norm,
-// SIMPLIFY-NEXT: mpc-fold-constants{kept-upcast-bytes=65536 max-bytes=67108864 max-flops=1073741824},
+// SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: canonicalize{
 // SIMPLIFY-NEXT: mpc-split-attention,
 // SIMPLIFY-NEXT: cse,
@@ -81,7 +81,6 @@
 // PAD: builtin.module(
 // PAD-NEXT: mpc-set-target{target=cuda:sm_80},
 // PAD-NEXT: func.func(
-// PAD-NEXT: mpc-fold-constants{kept-upcast-bytes=0 max-bytes=67108864 max-flops=1073741824},
 // PAD-NEXT: mpc-split-recurrent{target=},
 // PAD-NEXT: mpc-pad-contractions{target=},
 // PAD-NEXT: cse,
@@ -102,12 +101,12 @@
 // LAYOUT-NEXT: mpc-set-target{target=cpu:{{avx512|avx2}}},
 // LAYOUT-NEXT: func.func(
 // LAYOUT-NEXT: mpc-decompose{{[{] ?}}max-steps=1024},
-// LAYOUT-NEXT: mpc-fold-constants{kept-upcast-bytes=0 max-bytes=67108864 max-flops=1073741824},
+// LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-merge-contractions{parameters=false},
 // LAYOUT-NEXT: mpc-assign-layout,
-// LAYOUT-NEXT: mpc-fold-constants{kept-upcast-bytes=0 max-bytes=67108864 max-flops=1073741824},
+// LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-fuse-gated-matmuls{block={{8|16}}},

@@ -465,6 +465,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .mlpBias = {"mlp_bias", false},
        .hasEmbeddingNorm = true,
        .isTied = true,
+       .poolingKey = "classifier_pooling",
        .ignoredKeys = kModernBertKeys},
   };
   return table;

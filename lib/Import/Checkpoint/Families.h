@@ -140,6 +140,9 @@ struct Family {
   bool hasPositionTable = false, countsPositions = false, hasTypes = false,
        hasEmbeddingNorm = false;
   bool isTied = false;
+  /// Key of the reduction of a sequence for its classification, "cls" or
+  /// "mean"; null for the first token.
+  const char *poolingKey = nullptr;
   /// Keys that have no effect, besides those of all configurations, and keys
   /// that must have a certain value: JSON text.
   llvm::ArrayRef<const char *> ignoredKeys = {};

@@ -47,6 +47,44 @@ TEST_F(Files, AFailureLeavesNothing) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(Files, ModelFilesStayInsideTheirFolder) {
+  fs::create_directories(folder / "snapshots" / "1");
+  fs::create_directories(folder / "blobs");
+  write("blobs/x", "bytes");
+  write("outside", "secret");
+  std::string model = path("snapshots/1");
+  auto link = [&](const char *target) {
+    fs::remove(model + "/file");
+    fs::create_symlink(target, model + "/file");
+  };
+  // The layout of Hugging Face's download cache.
+  link("../../blobs/x");
+  Result<InputFile> file = InputFile::openInside(model, "file");
+  ASSERT_TRUE(file.ok()) << file.status().toString();
+  EXPECT_EQ(file->size(), 5u);
+  auto expectRefusal = [&](const std::string &name, const char *text) {
+    Result<InputFile> opened = InputFile::openInside(model, name);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_NE(opened.status().toString().find(text), std::string::npos)
+        << opened.status().toString();
+  };
+  for (const char *target :
+       {"../../outside", "../../blobs/../outside", "/etc/passwd", "file"}) {
+    link(target);
+    expectRefusal("file", "is a symbolic link");
+  }
+  // A link to a link.
+  fs::create_symlink("../outside", folder / "blobs" / "y");
+  link("../../blobs/y");
+  expectRefusal("file", "is a symbolic link");
+  for (const char *name : {"../../outside", "/etc/passwd", "..", "a\\b"})
+    expectRefusal(name, "is not inside the model's folder");
+  expectRefusal("", "has no valid name");
+  expectRefusal("missing", "cannot be opened");
+  fs::create_hard_link(folder / "outside", model + "/hard");
+  expectRefusal("hard", "has several hard links");
+}
+
 // A file in the place of /dev/null would fill with what all programs discard.
 TEST_F(Files, WhatIsNoFileIsNotReplaced) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);

@@ -32,43 +32,9 @@ namespace {
 struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
   using Base::Base;
 
-  /// Returns the constant of 16-bit floats that `op` upcasts; null if it does
-  /// something else or the constant is a splat.
-  static ConstantOp upcastConstant(Operation *op) {
-    auto upcast = dyn_cast<CastOp>(op);
-    if (!upcast || upcast.getPinned())
-      return {};
-    Type from = getElementTypeOrSelf(upcast.getInput().getType());
-    if (!(from.isBF16() || from.isF16()) ||
-        !getElementTypeOrSelf(upcast.getResult().getType()).isF32())
-      return {};
-    auto constant = upcast.getInput().getDefiningOp<ConstantOp>();
-    return constant && !splatValue(constant.getValue()) ? constant
-                                                        : ConstantOp();
-  }
-
-  /// Replaces casts back to the type of an upcast constant by the constant.
-  static void removeRoundTrips(Block &block) {
-    SmallVector<CastOp> casts(block.getOps<CastOp>());
-    for (CastOp cast : casts) {
-      auto upcast = cast.getInput().getDefiningOp<CastOp>();
-      ConstantOp constant = upcast ? upcastConstant(upcast) : ConstantOp();
-      if (!constant || cast.getPinned() ||
-          constant.getType() != cast.getResult().getType())
-        continue;
-      cast.getResult().replaceAllUsesWith(constant.getResult());
-      cast.erase();
-      if (upcast.use_empty())
-        upcast.erase();
-    }
-  }
-
   /// Returns true if folding `op` stays within the size limits. A splat stores
   /// one element of any shape, so only stored bytes justify a large result.
   bool isWithinBounds(Operation *op) {
-    if (ConstantOp constant = upcastConstant(op))
-      return keptUpcastBytes == 0 ||
-             byteCount(constant.getType()) < keptUpcastBytes;
     int64_t stored = 0;
     for (Value operand : op->getOperands()) {
       int64_t bytes = byteCount(operand.getType());
@@ -78,6 +44,9 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
       else if (bytes > maxBytes)
         return false;
     }
+    // Otherwise every run would upcast the largest weights.
+    if (isa<CastOp>(op) && stored > 0)
+      return true;
     for (Value result : op->getResults())
       if (byteCount(result.getType()) > std::max<int64_t>(maxBytes, stored))
         return false;
@@ -166,7 +135,6 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
 
   void runOnOperation() override {
     for (Block &block : getOperation().getBody()) {
-      removeRoundTrips(block);
       SmallVector<Operation *> ops;
       for (Operation &op : block)
         ops.push_back(&op);

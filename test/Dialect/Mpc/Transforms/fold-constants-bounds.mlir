@@ -24,6 +24,16 @@ func.func @keeps_size() -> tensor<3x4xf32> {
   return %0 : tensor<3x4xf32>
 }
 
+// So is an upcast beyond the bound, which would run each time.
+// BOUND-LABEL: func @upcasts
+// BOUND-NOT: mpc.cast
+// BOUND: return
+func.func @upcasts() -> tensor<9xf32> {
+  %a = mpc.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]> : tensor<9xbf16>
+  %0 = mpc.cast %a : tensor<9xbf16> to tensor<9xf32>
+  return %0 : tensor<9xf32>
+}
+
 // A splat with 2^40 elements is not materialized.
 // CHECK-LABEL: func @huge_splat
 // CHECK: mpc.relu

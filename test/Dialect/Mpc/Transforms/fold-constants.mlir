@@ -1,6 +1,5 @@
 // RUN: mpc-opt %s --mpc-fold-constants | FileCheck %s
 // RUN: mpc-opt %s --mpc-fold-constants | mpc-opt --mpc-fold-constants | FileCheck %s
-// RUN: mpc-opt %s --mpc-fold-constants=kept-upcast-bytes=6 | FileCheck %s --check-prefix=KEPT
 
 // A transposed weight becomes a constant; its old form is erased.
 // CHECK-LABEL: func @transposed_weight
@@ -77,23 +76,4 @@ func.func @iota() -> (tensor<3xi64>, tensor<3xi64>) {
   %one = mpc.constant dense<1> : tensor<i64>
   %1 = mpc.add %0, %one : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
   return %0, %1 : tensor<3xi64>, tensor<3xi64>
-}
-
-// Upcasts of 16-bit constants become constants, or stay from a size on. A cast
-// back to the constant's type is the constant.
-// CHECK-LABEL: func @upcast
-// CHECK-NOT: mpc.cast
-// CHECK: return
-// KEPT-LABEL: func @upcast
-// KEPT-DAG: %[[LARGE:.*]] = mpc.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00]> : tensor<3xbf16>
-// KEPT-DAG: %[[SMALL:.*]] = mpc.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
-// KEPT-DAG: %[[UPCAST:.*]] = mpc.cast %[[LARGE]] : tensor<3xbf16> to tensor<3xf32>
-// KEPT: return %[[UPCAST]], %[[LARGE]], %[[SMALL]]
-func.func @upcast() -> (tensor<3xf32>, tensor<3xbf16>, tensor<2xf32>) {
-  %a = mpc.constant dense<[1.0, 2.0, 3.0]> : tensor<3xbf16>
-  %b = mpc.constant dense<[1.0, 2.0]> : tensor<2xbf16>
-  %0 = mpc.cast %a : tensor<3xbf16> to tensor<3xf32>
-  %1 = mpc.cast %0 : tensor<3xf32> to tensor<3xbf16>
-  %2 = mpc.cast %b : tensor<2xbf16> to tensor<2xf32>
-  return %0, %1, %2 : tensor<3xf32>, tensor<3xbf16>, tensor<2xf32>
 }

@@ -61,18 +61,14 @@ def FoldConstantsPass : Pass<"mpc-fold-constants", "::mlir::func::FuncOp"> {
     rounds as at run time, pinned casts included.
 
     Left alone: results of more than `max-bytes` that are larger than the op's
-    operands together, except upcasts, and ops of more than `max-flops`; also
-    upcasts of constants of 16-bit floats of at least `kept-upcast-bytes`, since a
-    policy of that type reads the constant itself. A cast back to the constant's
-    type is replaced by the constant.
+    operands together, except casts of stored constants, and ops of more than
+    `max-flops`.
 
     Example: test/Dialect/Mpc/Transforms/fold-constants.mlir
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"int64_t(64) << 20",
            "largest result, in bytes, that may be larger than its operands">,
-    Option<"keptUpcastBytes", "kept-upcast-bytes", "int64_t", /*default=*/"0",
-           "size of 16-bit constants, in bytes, from which on upcasts stay (0: none)">,
     Option<"maxFlops", "max-flops", "int64_t", /*default=*/"int64_t(1) << 30",
            "most floating-point operations that one op may take to evaluate">,
   ];
