@@ -161,6 +161,14 @@ void WeightColumns::round(MLIRContext *context, MutableArrayRef<float> values,
                 });
 }
 
+void WeightColumns::round(MLIRContext *context, MutableArrayRef<float> values,
+                          const StoredWeights &stored) const {
+  std::vector<float> scales(groupCount(stored.format));
+  std::vector<uint8_t> zeros(stored.format.zeroPoint ? scales.size() : 0);
+  chooseScales(context, values, stored, {scales, zeros});
+  round(context, values, stored, {scales, zeros});
+}
+
 ConstantOp mpc::weightsOf(Operation *op) {
   if (!isa<MatmulOp, ConvOp>(op))
     return {};

@@ -74,10 +74,7 @@ bool Sensitivity::consider(Operation *op, const StoredWeights &stored) {
   if (!stored.format.isScaled())
     return true;
   RoundedWeights rounded{stored.format, stored.bits, *values, {}};
-  std::vector<float> scales(columns->groupCount(stored.format));
-  std::vector<uint8_t> zeros(stored.format.zeroPoint ? scales.size() : 0);
-  columns->chooseScales(op->getContext(), *values, stored, {scales, zeros});
-  columns->round(op->getContext(), rounded.changes, stored, {scales, zeros});
+  columns->round(op->getContext(), rounded.changes, stored);
   for (auto [change, value] : llvm::zip_equal(rounded.changes, *values))
     change -= value;
   weights[op].push_back(std::move(rounded));

@@ -8,7 +8,7 @@ import shutil
 import mpc
 import numpy as np
 import pytest
-import torch
+torch = pytest.importorskip("torch")
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("safetensors")

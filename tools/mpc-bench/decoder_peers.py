@@ -175,7 +175,7 @@ def mpc_generate(mpc, folder, model, policy, threads, tokens, count):
 def time_mpc(folder, policy, threads, mpc):
     model = "decoder.onnx"
     if policy.startswith("gguf-"):
-        model, policy = policy.removeprefix("gguf-") + ".gguf", "bfloat16"
+        model, policy = policy.removeprefix("gguf-") + ".gguf", "float32"
     first = mpc_generate(mpc, folder, model, policy, threads, prompt(ROWS - 1), 1)
     then = mpc_generate(mpc, folder, model, policy, threads, prompt(ROWS - STEPS), STEPS)
     return {"prefill": (ROWS - 1) / first["first_token_ms"] * 1e3,

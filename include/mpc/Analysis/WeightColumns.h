@@ -75,6 +75,9 @@ struct WeightColumns {
   /// Rounds `values` to numbers of `scales`.
   void round(mlir::MLIRContext *context, llvm::MutableArrayRef<float> values,
              const StoredWeights &stored, const GroupScales &scales) const;
+  /// Chooses scales and rounds to them.
+  void round(mlir::MLIRContext *context, llvm::MutableArrayRef<float> values,
+             const StoredWeights &stored) const;
 };
 
 /// Returns the f32 constant weights of `op`, a matmul or a conv; null if they

@@ -87,7 +87,7 @@ func.func @main(%x: tensor<32x64xf32>) -> tensor<32x48xf32> {
     EXPECT_EQ(squared, sensitivity.ofWeights(op, format, kFloat32Bits));
 
     std::vector<float> values = *finiteWeights(weightsOf(op));
-    WeightColumns::of(op)->round(op, values, stored);
+    WeightColumns::of(op)->round(op->getContext(), values, stored);
     OwningOpRef<ModuleOp> copy(
         cast<ModuleOp>(function->getParentOp()->clone()));
     auto rounded = *copy->getOps<func::FuncOp>().begin();
