@@ -624,10 +624,10 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   const std::string &name = model.name();
   std::string extension = model.extension();
   if (extension != ".onnx" && extension != ".mlir")
-    return Status(StatusCode::InvalidArgument, name,
-                  "is not a model: its name ends in neither .onnx nor .mlir, "
-                  "and it is not a "
-                  "folder");
+    return Status(
+        StatusCode::InvalidArgument, name,
+        "is not a model: its name ends in none of .onnx, .mlir and .gguf, "
+        "and it is not a folder");
   int64_t most = memoryLimit(options);
   if (Status status = checkFileMemory(model, most); !status.ok())
     return status;

@@ -193,6 +193,29 @@ mpc::detail::DecoderState::makeCaches(const Stream &stream) const {
 }
 
 Result<mpc::detail::Caches>
+mpc::detail::DecoderState::takeCaches(const Stream &stream) const {
+  Caches taken;
+  if (!device.hasOwnMemory()) {
+    std::scoped_lock lock(mutex);
+    if (!idle.empty()) {
+      taken = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (taken.empty())
+    return makeCaches(stream);
+  for (SlidingWindowCache &cache : taken)
+    cache.clear();
+  return taken;
+}
+
+void mpc::detail::DecoderState::recycle(Caches caches) const {
+  std::scoped_lock lock(mutex);
+  if (!device.hasOwnMemory() && int64_t(idle.size()) < one.batch)
+    idle.push_back(std::move(caches));
+}
+
+Result<mpc::detail::Caches>
 mpc::detail::DecoderState::acquireIdleBuffer(const Stream &stream) const {
   {
     std::scoped_lock lock(mutex);

@@ -59,18 +59,33 @@ struct DecoderState {
   /// (DecoderSignature::countsPositions).
   bool showsFilling = false;
 
-  Result<Caches> makeCaches(const Stream &stream) const;
+  /// Returns empty KV caches: those of a finished sequence, whose pages are in
+  /// memory, or new ones.
+  Result<Caches> takeCaches(const Stream &stream) const;
+  /// Keeps the caches of a finished sequence in host memory, as many as a batch
+  /// has rows.
+  void recycle(Caches caches) const;
 
   /// KV caches for unused batch rows, borrowed during a run.
   Result<Caches> acquireIdleBuffer(const Stream &stream) const;
   void releaseIdleBuffer(Caches caches) const;
 
 private:
+  Result<Caches> makeCaches(const Stream &stream) const;
+
   mutable std::mutex mutex;
   mutable std::vector<Caches> idle;
 };
 
 struct SequenceState {
+  SequenceState(std::shared_ptr<const DecoderState> decoder, Stream stream,
+                Caches caches, int64_t length = 0)
+      : decoder(std::move(decoder)), stream(std::move(stream)),
+        caches(std::move(caches)), length(length) {}
+  SequenceState(const SequenceState &) = delete;
+  SequenceState &operator=(const SequenceState &) = delete;
+  ~SequenceState() { decoder->recycle(std::move(caches)); }
+
   std::shared_ptr<const DecoderState> decoder;
   Stream stream;
   Caches caches;

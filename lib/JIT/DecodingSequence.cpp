@@ -242,11 +242,11 @@ Result<Sequence> Decoder::start() const {
   Result<Stream> stream = Stream::create(state->device);
   if (!stream.ok())
     return stream.status();
-  Result<Caches> caches = state->makeCaches(*stream);
+  Result<Caches> caches = state->takeCaches(*stream);
   if (!caches.ok())
     return caches.status();
-  return Sequence(std::make_shared<SequenceState>(
-      SequenceState{state, std::move(*stream), std::move(*caches)}));
+  return Sequence(std::make_shared<SequenceState>(state, std::move(*stream),
+                                                  std::move(*caches)));
 }
 
 Result<std::vector<float>> Sequence::feed(std::span<const int64_t> tokens) {
@@ -308,10 +308,27 @@ Decoder::advance(std::span<const Sequence> sequences,
 
 int64_t Sequence::length() const { return state->length; }
 
-Result<Sequence> Sequence::fork() const {
-  Result<Caches> caches = SlidingWindowCache::copy(state->caches);
+Result<Sequence> Sequence::fork(std::optional<int64_t> length) const {
+  const DecoderState &decoder = *state->decoder;
+  int64_t kept = length.value_or(state->length);
+  if (kept < 0 || kept > state->length)
+    return refusal(decoder, "a sequence of " + std::to_string(state->length) +
+                                " tokens has no prefix of " +
+                                std::to_string(kept) + " tokens");
+  if (kept < state->length && state->length > decoder.capacity)
+    return refusal(decoder,
+                   "a prefix of " + std::to_string(kept) +
+                       " tokens has left the KV cache: the sequence has " +
+                       std::to_string(state->length) + " tokens, the cache " +
+                       std::to_string(decoder.capacity) + " rows");
+  Result<Caches> caches = decoder.takeCaches(state->stream);
   if (!caches.ok())
     return caches.status();
-  return Sequence(std::make_shared<SequenceState>(SequenceState{
-      state->decoder, state->stream, std::move(*caches), state->length}));
+  if (Status status = SlidingWindowCache::copyRows(
+          state->caches, *caches, std::min(kept, decoder.capacity),
+          state->length - kept);
+      !status.ok())
+    return status;
+  return Sequence(std::make_shared<SequenceState>(state->decoder, state->stream,
+                                                  std::move(*caches), kept));
 }

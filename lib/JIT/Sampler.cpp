@@ -30,6 +30,10 @@ Result<Sampler> Sampler::create(const SamplingOptions &options) {
     return outside("top-k", double(options.topK), "0 or more");
   if (!(options.topP > 0 && options.topP <= 1))
     return outside("top-p", options.topP, "above 0 and at most 1");
+  if (!(options.minP >= 0 && options.minP <= 1))
+    return outside("min-p", options.minP, "from 0 to 1");
+  if (!(options.repetitionPenalty > 0) || std::isinf(options.repetitionPenalty))
+    return outside("repetition penalty", options.repetitionPenalty, "above 0");
   return Sampler(options);
 }
 
@@ -56,7 +60,28 @@ static std::optional<float> largestOf(std::span<const float> numbers) {
   return *std::ranges::max_element(largest);
 }
 
+void Sampler::observe(std::span<const int64_t> tokens) {
+  if (options.repetitionPenalty != 1)
+    seen.insert(tokens.begin(), tokens.end());
+}
+
 Result<int64_t> Sampler::next(std::span<const float> logits) {
+  if (options.repetitionPenalty == 1)
+    return sample(logits);
+  std::vector<float> penalized(logits.begin(), logits.end());
+  auto penalty = float(options.repetitionPenalty);
+  for (int64_t token : seen)
+    if (token >= 0 && token < int64_t(penalized.size())) {
+      float &logit = penalized[token];
+      logit = logit < 0 ? logit * penalty : logit / penalty;
+    }
+  Result<int64_t> token = sample(penalized);
+  if (token.ok())
+    seen.insert(*token);
+  return token;
+}
+
+Result<int64_t> Sampler::sample(std::span<const float> logits) {
   if (logits.empty())
     return Status(StatusCode::InvalidArgument, "sampling",
                   "there are no logits to sample from");
@@ -91,7 +116,9 @@ Result<int64_t> Sampler::next(std::span<const float> logits) {
     sum += weights.emplace_back(
         std::exp((double(logits[token]) - *largest) / options.temperature));
   size_t kept = 0;
-  for (double mass = 0; kept < tokens.size() && mass < options.topP * sum;)
+  // The largest weight is 1.
+  for (double mass = 0; kept < tokens.size() && mass < options.topP * sum &&
+                        weights[kept] >= options.minP;)
     mass += weights[kept++];
   double left = std::accumulate(weights.begin(), weights.begin() + kept, 0.0) *
                 double(generator() >> 11) * 0x1p-53;

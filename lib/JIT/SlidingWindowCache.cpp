@@ -6,6 +6,8 @@
 
 #include "SlidingWindowCache.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 
@@ -38,6 +40,7 @@ SlidingWindowCache::create(const Stream &stream,
     cache.type = type;
     cache.slack = slack;
     cache.start = size_t(size);
+    cache.firstWritten = cache.endWritten = type.shape[0];
     mpc::TensorType whole = type;
     std::optional<int64_t> bytes;
     if (!__builtin_add_overflow(type.shape[0], slack, &whole.shape[0]))
@@ -60,21 +63,34 @@ SlidingWindowCache::create(const Stream &stream,
   return caches;
 }
 
-Result<std::vector<SlidingWindowCache>>
-SlidingWindowCache::copy(std::span<const SlidingWindowCache> caches) {
-  std::vector<SlidingWindowCache> copies(caches.begin(), caches.end());
-  if (copies.empty())
-    return copies;
-  const SlidingWindowCache &first = caches.front();
-  Result<Buffer> memory = Buffer::allocateOn(first.stream, first.memory.type());
-  if (!memory.ok())
-    return memory.status();
-  if (Status status = memory->copyFrom(first.memory, first.stream);
-      !status.ok())
-    return status;
-  for (SlidingWindowCache &cache : copies)
-    cache.memory = *memory;
-  return copies;
+Status SlidingWindowCache::copyRows(std::span<const SlidingWindowCache> from,
+                                    std::span<SlidingWindowCache> to,
+                                    int64_t rows, int64_t dropped) {
+  if (rows == 0)
+    return {};
+  for (size_t i = 0; i < from.size(); ++i) {
+    int64_t end = from[i].type.shape[0];
+    assert(rows + dropped <= end && "copies rows outside of the window");
+    assert(to[i].begin == 0 && "copies to a cache that is not empty");
+    Result<Buffer> source =
+        from[i].part(from[i].begin + end - dropped - rows, rows);
+    Result<Buffer> target = to[i].part(end - rows, rows);
+    if (!source.ok() || !target.ok())
+      return source.ok() ? target.status() : source.status();
+    to[i].firstWritten = end - rows;
+    if (Status status = target->copyFrom(*source, from[i].stream); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+void SlidingWindowCache::clear() {
+  std::ranges::fill(memory.as<std::byte>().subspan(
+                        start + size_t(firstWritten * rowBytes),
+                        size_t((endWritten - firstWritten) * rowBytes)),
+                    std::byte(0));
+  begin = 0;
+  firstWritten = endWritten = type.shape[0];
 }
 
 Result<Buffer> SlidingWindowCache::part(int64_t first, int64_t rows) const {
@@ -103,7 +119,8 @@ Result<Buffer> SlidingWindowCache::window(int64_t more) {
       return status;
     if (Status status = to->copyFrom(*aside, stream); !status.ok())
       return status;
-    begin = 0;
+    begin = firstWritten = 0;
   }
+  endWritten = std::max(endWritten, begin + rows + more);
   return part(begin, rows + more);
 }

@@ -30,9 +30,15 @@ public:
   create(const Stream &stream, std::span<const TensorType> types,
          int64_t slack);
 
-  /// Copies `caches`, which were created together, to new memory.
-  static Result<std::vector<SlidingWindowCache>>
-  copy(std::span<const SlidingWindowCache> caches);
+  /// Copies the `rows` rows before the last `dropped` ones of `from` to the end
+  /// of the windows of `to`, which are empty caches of the same types.
+  static Status copyRows(std::span<const SlidingWindowCache> from,
+                         std::span<SlidingWindowCache> to, int64_t rows,
+                         int64_t dropped = 0);
+
+  /// Makes the cache, which must be in host memory, as create() made it: sets
+  /// the rows that were written to zero.
+  void clear();
 
   /// Returns the current rows and `more` rows to write after them, at most the
   /// slack. Refers to the cache's memory; valid until the next call.
@@ -56,6 +62,8 @@ private:
   int64_t slack = 0, rowBytes = 0;
   /// First row of the window.
   int64_t begin = 0;
+  /// Rows that were written: from `firstWritten` to before `endWritten`.
+  int64_t firstWritten = 0, endWritten = 0;
 };
 
 } // namespace mpc

@@ -95,7 +95,7 @@ def test_reads_tokenizer_files(tmp_path):
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     made.save(str(tmp_path / "tokenizer.json"))
     decoder = mpc.Decoder(MODEL, policy="float32", capacity=64, chunk=8, tokenizer=tmp_path / "tokenizer.json")
-    assert "".join(decoder.generate("w1 w2 w3 w4 w5", tokens=3)) == "w54 w35 w39"
+    assert "".join(decoder.generate("w1 w2 w3 w4 w5", tokens=3)) == " w54 w35 w39"
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(mpc.InvalidArgument, match="bad.json: is not a tokenizer"):
         mpc.Decoder(MODEL, tokenizer=tmp_path / "bad.json")
@@ -108,7 +108,7 @@ def test_says_what_is_wrong(decoder, cnn):
         list(decoder.generate("text"))
     with pytest.raises(mpc.InvalidArgument, match="top-p"):
         list(decoder.generate([1], top_p=2.0))
-    with pytest.raises(mpc.InvalidArgument, match="cannot take 1 more tokens"):
+    with pytest.raises(mpc.InvalidArgument, match="a prompt of 1 tokens and 65 more need 65 rows of the KV cache, which has 64"):
         list(decoder.generate([1], tokens=65))
     with pytest.raises(mpc.InvalidArgument, match="input_ids"):
         mpc.Decoder(cnn[0])

@@ -9,6 +9,9 @@ bfloat16, ONNX Runtime the ONNX file. Needs torch, onnxruntime, gguf and llama-c
   decoder_peers.py FOLDER               times every system once, one after the other, and prints
                                         the table of all times that FOLDER has
   decoder_peers.py FOLDER --systems mpc-int4,llama-Q4_0 --threads 2
+  decoder_peers.py FOLDER --batches 1,4,16 --policies float32,int8
+                                        times continuous batching (mpc.Decoder.batch), and prints its table;
+                                        with --cpu-time the CPU time of one thread, for a shared machine
 
 mpc compiles in the first run, which takes minutes. Each system runs in a separate process, pinned
 to as many cores as it has threads. Times the prefill of 511 tokens up to the logits, then decoding
@@ -274,14 +277,68 @@ def time_onnxruntime(folder, _type, threads, _):
     return time_steps(feed)
 
 
+# ---------------------------------------------------------------- batches
+
+def time_batch(folder, policy, slots, threads, clock):
+    """Requests of a prompt of 64 and 64 new tokens in all slots, and how long a prompt of 256 tokens delays them."""
+    import mpc
+    decoder = mpc.Decoder(folder / "decoder.onnx", policy=folder / f"{policy}.json", threads=threads, capacity=ROWS,
+                          slots=slots)
+    prompts = [prompt(64 + i)[i:] for i in range(slots)]
+
+    def times(batch, is_done):
+        found = []
+        while not is_done():
+            start = clock()
+            batch.step()
+            found.append(clock() - start)
+        return found
+
+    batch = decoder.batch(prefixes=0)
+    requests = [batch.submit(each, tokens=STEPS) for each in prompts]
+    times(batch, lambda: all(request.tokens for request in requests))
+    step = statistics.median(times(batch, lambda: any(request.is_finished for request in requests)))
+    for _ in batch:
+        pass
+    result = {"rate": slots / step, "step": step}
+    if slots > 1:
+        requests = [batch.submit(each, tokens=None) for each in prompts[1:]]
+        times(batch, lambda: all(request.tokens for request in requests))
+        late = batch.submit(prompt(256), tokens=1)
+        result["delayed"] = max(times(batch, lambda: late.is_finished))
+    return result
+
+
+def print_batches(folder, policies, counts, threads, mpc, clock):
+    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+    print("| policy | requests | tokens/s | x one request | step, ms | longest step with a new prompt, ms |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for policy in policies:
+        one = None
+        for slots in counts:
+            done = subprocess.run(
+                ["taskset", "-c", cores, sys.executable, __file__, folder, "--mpc", mpc, "--threads", str(threads),
+                 "--serve", f"batch-{policy}", "--batches", str(slots), *clock], capture_output=True, text=True, check=False)
+            if done.returncode:
+                sys.exit(done.stdout + done.stderr)
+            found = json.loads(done.stdout.splitlines()[-1])
+            one = one or found["rate"]
+            delayed = f"{found['delayed'] * 1e3:.1f}" if "delayed" in found else ""
+            print(f"| {policy} | {slots} | {found['rate']:.1f} | {found['rate'] / one:.2f} | {found['step'] * 1e3:.1f} | "
+                  f"{delayed} |", flush=True)
+
+
 TIMERS = {"mpc": time_mpc, "llama": time_llama, "torch": time_torch,
           "onnxruntime": time_onnxruntime}
 
 
-def serve(folder, system, threads, mpc):
+def serve(folder, system, threads, mpc, slots, cpu):
     """Times `system` in this process and prints the results as JSON."""
     import numpy
     kind, _, form = system.partition("-")
+    if kind == "batch":
+        print(json.dumps(time_batch(folder, form, slots, threads, time.process_time if cpu else time.perf_counter)))
+        return
     result = TIMERS[kind](folder, form, threads, mpc)
     wanted = json.loads((folder / "tokens.json").read_text())
     same = [a == b for a, b in zip(wanted, result.pop("tokens"))]
@@ -325,13 +382,19 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--large", action="store_true", help="prepare 1.03 billion parameters")
+    parser.add_argument("--batches", metavar="N,N", help="numbers of requests that are decoded together")
+    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--policies", default="float32,bfloat16,int8")
     parser.add_argument("--serve", metavar="SYSTEM", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.prepare:
         return prepare(a.folder, a.large)
     EXTENTS.update(json.loads((a.folder / "extents.json").read_text()))
     if a.serve:
-        return serve(a.folder, a.serve, a.threads, a.mpc)
+        return serve(a.folder, a.serve, a.threads, a.mpc, int(a.batches or 1), a.cpu_time)
+    if a.batches:
+        return print_batches(a.folder, a.policies.split(","), list(map(int, a.batches.split(","))), a.threads, a.mpc,
+                             ["--cpu-time"] if a.cpu_time else [])
     file = a.folder / f"times-{a.threads}.json"
     times = json.loads(file.read_text()) if file.exists() else {}
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:a.threads]))

@@ -57,6 +57,18 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
       ->check(finiteNumber())
       ->capture_default_str();
   command
+      .add_option("--min-p", arguments.sampling.minP,
+                  "sample only from tokens with at least this share of the "
+                  "largest probability")
+      ->check(finiteNumber())
+      ->capture_default_str();
+  command
+      .add_option("--repetition-penalty", arguments.sampling.repetitionPenalty,
+                  "divides positive logits of tokens in the text, and "
+                  "multiplies negative ones; 1: no effect")
+      ->check(finiteNumber())
+      ->capture_default_str();
+  command
       .add_option("--cache", arguments.cache,
                   "rows of the KV cache (default: the tokens of this run). At "
                   "least the model's attention window")
@@ -257,11 +269,14 @@ static Result<std::vector<Text>> readTexts(const GenerateArguments &arguments) {
   SamplingOptions sampling = arguments.sampling;
   sampling.seed = arguments.common.seed;
   Result<Sampler> sampler = Sampler::create(sampling);
-  if (sampler.ok() && sampling.temperature == 0 &&
-      (sampling.topK != 0 || sampling.topP != 1))
+  const char *unused = sampling.topK != 0   ? "--top-k"
+                       : sampling.topP != 1 ? "--top-p"
+                       : sampling.minP != 0 ? "--min-p"
+                                            : nullptr;
+  if (sampler.ok() && sampling.temperature == 0 && unused)
     return Status(StatusCode::InvalidArgument, "--temperature",
                   "is 0, which always takes the most likely token, so that " +
-                      std::string(sampling.topK != 0 ? "--top-k" : "--top-p") +
+                      std::string(unused) +
                       " has no effect; give a temperature above 0");
   std::vector<Text> texts;
   for (const std::string &argument : arguments.prompts) {
@@ -270,7 +285,8 @@ static Result<std::vector<Text>> readTexts(const GenerateArguments &arguments) {
       return prompt.status();
     if (!sampler.ok())
       return sampler.status();
-    texts.push_back({std::move(*prompt), *sampler});
+    Text &text = texts.emplace_back(Text{std::move(*prompt), *sampler});
+    text.sampler.observe(text.prompt);
   }
   return texts;
 }

@@ -222,8 +222,9 @@ void tool::addInputOption(CLI::App &command, CommonOptions &options,
 void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
   command
       .add_option("MODEL", options.model,
-                  "model: .onnx, .mlir, a Hugging Face folder, or -. .mlir is "
-                  "mpc or StableHLO text; - reads a file from standard input")
+                  "model: .onnx, .mlir, .gguf, a Hugging Face folder, or -. "
+                  ".mlir is mpc or StableHLO text; - reads a file from "
+                  "standard input")
       ->required()
       ->option_text("MODEL")
       ->transform(CLI::Validator(readStream, ""))

@@ -58,8 +58,11 @@ public:
   /// Number of tokens so far.
   int64_t length() const;
 
-  /// Returns a new sequence with the same tokens. Copies the KV cache.
-  Result<Sequence> fork() const;
+  /// Returns a new sequence with the first `length` tokens, by default all.
+  /// Copies their rows of the KV cache. Returns InvalidArgument if `length` is
+  /// negative or exceeds length(), or if it is smaller and the first tokens
+  /// have left the cache of an endless sequence.
+  Result<Sequence> fork(std::optional<int64_t> length = std::nullopt) const;
 
 private:
   friend class Decoder;

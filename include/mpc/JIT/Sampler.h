@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <random>
+#include <set>
 #include <span>
 
 namespace mpc {
@@ -27,6 +28,13 @@ struct SamplingOptions {
   /// Seed of std::mt19937_64; the upper 53 bits of each output are a number in
   /// [0, 1).
   uint64_t seed = 0;
+  /// Samples only from tokens with at least this share of the largest
+  /// probability, in [0, 1]; 0: all.
+  double minP = 0;
+  /// Divides positive and multiplies negative logits of tokens that are already
+  /// in the text, before all else (Keskar et al., CTRL, 2019); above 0; 1:
+  /// none.
+  double repetitionPenalty = 1;
 };
 
 /// Samples tokens. Deterministic: equal seeds and logits give equal tokens on
@@ -36,15 +44,23 @@ public:
   /// Returns InvalidArgument if an option is out of range.
   static Result<Sampler> create(const SamplingOptions &options);
 
-  /// Returns the next token, an index into `logits`. Returns InvalidArgument if
-  /// a logit is NaN or `logits` is empty.
+  /// Adds `tokens` of the prompt to the text for the repetition penalty.
+  void observe(std::span<const int64_t> tokens);
+
+  /// Returns the next token, an index into `logits`, and adds it to the text.
+  /// Returns InvalidArgument if a logit is NaN or `logits` is empty.
   Result<int64_t> next(std::span<const float> logits);
 
 private:
+  /// Samples from logits that the repetition penalty has changed.
+  Result<int64_t> sample(std::span<const float> logits);
+
   explicit Sampler(const SamplingOptions &options)
       : options(options), generator(options.seed) {}
   SamplingOptions options;
   std::mt19937_64 generator;
+  /// Distinct tokens of the text, if there is a repetition penalty.
+  std::set<int64_t> seen;
 };
 
 } // namespace mpc

@@ -13,6 +13,7 @@
 #include "mpc/JIT/Decoder.h"
 #include "mpc/JIT/Sampler.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -79,22 +80,36 @@ static int64_t draw(Sampler &sampler, nb::handle logits) {
 void python::addDecoding(nb::module_ &module) {
   nb::class_<Sequence>(module, "Sequence")
       .def("feed", &feed)
-      .def("fork",
-           [](const Sequence &sequence) { return valueOf(sequence.fork()); })
+      .def(
+          "fork",
+          [](const Sequence &sequence, std::optional<int64_t> length) {
+            std::optional<Result<Sequence>> made;
+            {
+              GilRelease release;
+              made = sequence.fork(length);
+            }
+            return valueOf(std::move(*made));
+          },
+          nb::arg("length") = nb::none())
       .def_prop_ro("length", &Sequence::length);
   nb::class_<Decoder>(module, "Decoder")
       .def("start",
            [](const Decoder &decoder) { return valueOf(decoder.start()); })
       .def("advance", &advance)
       .def_prop_ro("capacity", &Decoder::capacity)
+      .def_prop_ro("positions", &Decoder::positions)
       .def_prop_ro("slots", &Decoder::slots)
       .def_prop_ro("vocabulary", &Decoder::vocabulary);
   module.def("decoder", &openDecoder);
   nb::class_<Sampler>(module, "Sampler")
       .def("draw", &draw)
+      .def("observe", [](Sampler &sampler,
+                         const Tokens &tokens) { sampler.observe(tokens); })
       .def("copy", [](const Sampler &sampler) { return sampler; });
   module.def("sampler",
-             [](double temperature, int64_t topK, double topP, uint64_t seed) {
-               return valueOf(Sampler::create({temperature, topK, topP, seed}));
+             [](double temperature, int64_t topK, double topP, uint64_t seed,
+                double minP, double repetitionPenalty) {
+               return valueOf(Sampler::create(
+                   {temperature, topK, topP, seed, minP, repetitionPenalty}));
              });
 }

@@ -101,7 +101,8 @@ constexpr llvm::StringLiteral kIrrelevant[] = {
 
 /// Upper bounds, such that no product of three numbers overflows.
 constexpr int64_t kMostLayers = 1 << 14, kMostWidth = 1 << 20,
-                  kMostVocabulary = 1 << 24, kMostPositions = 1 << 28;
+                  kMostVocabulary = 1 << 24, kMostPositions = 1 << 28,
+                  kMostHeadSize = 1 << 12;
 
 /// Reads the metadata of one architecture.
 class GgufConfigReader {
@@ -257,7 +258,10 @@ void GgufConfigReader::readAttention() {
   std::optional<int64_t> size;
   if (config.width % config.heads == 0)
     size = config.width / config.heads;
-  config.headSize = integer("attention.key_length", kMostWidth, size);
+  config.headSize = integer("attention.key_length", kMostHeadSize, size);
+  if (config.headSize > kMostHeadSize)
+    fail("has heads of " + llvm::Twine(config.headSize) +
+         " elements; at most " + llvm::Twine(kMostHeadSize) + " are supported");
   int64_t valueSize =
       integer("attention.value_length", kMostWidth, config.headSize);
   if (valueSize != config.headSize)

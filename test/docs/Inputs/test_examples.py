@@ -24,6 +24,7 @@ SCRIPTS = {
     "two_ranks.py": (["torch"], "2 ranks, 48 updates"),
 }
 NOTEBOOKS = {"precision.ipynb": ["torch"], "loss_scale.ipynb": ["torch"]}
+SERVERS = {"serve.py"}  # test/Python/test_batch.py calls it.
 LAUNCHERS = {"two_ranks.py": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]}
 PROGRAMS = pathlib.Path(mpc.__file__).parent / "bin"
 
@@ -35,7 +36,7 @@ def need(packages):
 
 def test_every_example_is_listed():
     found = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
-    assert found == {*SCRIPTS, *NOTEBOOKS}
+    assert found == {*SCRIPTS, *NOTEBOOKS, *SERVERS}
     page = (EXAMPLES.parent / "WhichWayIn.md").read_text(encoding="utf-8")
     assert not [name for name in (*found, "run_mpcx.cpp") if f"(examples/{name})" not in page]
 

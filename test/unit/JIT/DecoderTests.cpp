@@ -32,8 +32,9 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
   // The surrounding bytes of the same allocation do not change.
   const TensorType type{ElementType::F32, {kRows, kRow}},
       bytes{ElementType::I8, {kRows, 3}};
-  std::vector<SlidingWindowCache> caches = *SlidingWindowCache::create(
-      stream, std::vector<TensorType>{bytes, type, bytes}, kSlack);
+  const std::vector<TensorType> types = {bytes, type, bytes};
+  std::vector<SlidingWindowCache> caches =
+      *SlidingWindowCache::create(stream, types, kSlack);
   SlidingWindowCache &cache = caches[1];
   std::vector<float> wanted(kRows * kRow);
   std::mt19937 random(1);
@@ -42,8 +43,10 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
   for (int step = 0; step < 40; ++step) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
     std::vector<SlidingWindowCache> copies;
-    if (step % 7 == 0)
-      copies = *SlidingWindowCache::copy(caches);
+    if (step % 7 == 0) {
+      copies = *SlidingWindowCache::create(stream, types, kSlack);
+      ASSERT_TRUE(SlidingWindowCache::copyRows(caches, copies, kRows).ok());
+    }
     std::vector<float> rows(given * kRow);
     for (float &value : rows)
       value = next++;
@@ -65,6 +68,12 @@ TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
     for (SlidingWindowCache *beside : {&caches[0], &caches[2]})
       for (int8_t value : beside->window(kSlack)->as<int8_t>())
         ASSERT_EQ(value, 0) << step;
+    for (SlidingWindowCache &copy : copies) {
+      copy.clear();
+      Buffer window = *copy.window(kSlack);
+      for (std::byte value : std::as_const(window).as<std::byte>())
+        ASSERT_EQ(value, std::byte(0)) << step;
+    }
   }
 }
 
@@ -413,6 +422,56 @@ TEST_F(DecoderTest, SequencesAreIndependentAndForkAtTheirPosition) {
   EXPECT_NE(*second.feed(std::span(tokens).subspan(20, 1)),
             *first.feed(std::span(tokens).subspan(21, 1)));
   EXPECT_EQ(first.length(), 11);
+}
+
+TEST_F(DecoderTest, ForksAPrefix) {
+  draw(64);
+  options.capacity = 64;
+  options.chunk = 8;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  Sequence source = *decoder->start();
+  ASSERT_TRUE(source.feed(std::span(tokens).first(24)).ok());
+  // Single tokens move the window, so that the prefix begins before the buffer.
+  for (size_t i = 24; i < 60; ++i)
+    ASSERT_TRUE(source.feed(std::span(tokens).subspan(i, 1)).ok());
+  for (int64_t length : {0, 8, 16, 24}) {
+    Sequence prefix = *source.fork(length);
+    EXPECT_EQ(prefix.length(), length);
+    Sequence alone = *decoder->start();
+    if (length > 0)
+      ASSERT_TRUE(alone.feed(std::span(tokens).first(length)).ok());
+    for (size_t count : {11, 1})
+      EXPECT_EQ(*prefix.feed(std::span(tokens).subspan(30, count)),
+                *alone.feed(std::span(tokens).subspan(30, count)))
+          << length;
+  }
+  EXPECT_EQ(source.length(), 60);
+  for (int64_t length : {-1, 61})
+    EXPECT_NE(source.fork(length).status().text().find(
+                  "a sequence of 60 tokens has no prefix of " +
+                  std::to_string(length)),
+              std::string::npos);
+}
+
+TEST_F(DecoderTest, SequencesInTheMemoryOfOthersAreNew) {
+  draw(200);
+  options.capacity = 39;
+  options.endless = true;
+  options.slots = 3;
+  Result<Decoder> decoder = Decoder::open(engine, model, options);
+  ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
+  std::vector<float> wanted;
+  // The first ones leave their memory to the later ones.
+  for (size_t length : {5, 200, 60, 9}) {
+    Sequence sequence = *decoder->start();
+    std::vector<float> first = *sequence.feed(std::span(tokens).first(5));
+    if (wanted.empty())
+      wanted = first;
+    EXPECT_EQ(first, wanted) << length;
+    for (size_t i = 5; i < length; ++i)
+      ASSERT_TRUE(sequence.feed(std::span(tokens).subspan(i, 1)).ok());
+  }
 }
 
 TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {

@@ -63,6 +63,31 @@ TEST(SamplerTest, KeepsTheMostLikely) {
   EXPECT_EQ(draw({.temperature = 1, .topK = 2, .topP = 0.6}, 1000).size(), 2u);
 }
 
+TEST(SamplerTest, KeepsTokensWithAShareOfTheLargestProbability) {
+  // At temperature 1 the shares are 0.14, 1, 0.37, 1, 0.05 and 0.22.
+  EXPECT_EQ(draw({.temperature = 1, .minP = 1}, 1000).size(), 2u);
+  EXPECT_EQ(draw({.temperature = 1, .minP = 0.3}, 1000).size(), 3u);
+  EXPECT_EQ(draw({.temperature = 1, .minP = 0.2}, 1000).size(), 4u);
+  EXPECT_EQ(draw({.temperature = 1, .topK = 3, .minP = 0.2}, 1000).size(), 3u);
+}
+
+TEST(SamplerTest, PenalizesTokensOfTheText) {
+  Sampler sampler = *Sampler::create({.repetitionPenalty = 1.5});
+  constexpr std::array<int64_t, 2> kPrompt = {1, -7};
+  sampler.observe(kPrompt);
+  std::array<int64_t, 3> greedy;
+  for (int64_t &token : greedy)
+    token = *sampler.next(kLogits);
+  // 2 / 1.5 of tokens 1 and 3 exceeds the logit 1 of token 2.
+  EXPECT_EQ(greedy, (std::array<int64_t, 3>{3, 1, 1}));
+  // Negative logits are multiplied.
+  Sampler negative = *Sampler::create({.repetitionPenalty = 3});
+  constexpr std::array<float, 2> kNegative = {-1, -2};
+  EXPECT_EQ(*negative.next(kNegative), 0);
+  EXPECT_EQ(*negative.next(kNegative), 1);
+  EXPECT_EQ(*negative.next(kNegative), 0);
+}
+
 TEST(SamplerTest, EqualSeedsSampleEqually) {
   auto tokens = [](uint64_t seed) {
     Sampler sampler = *Sampler::create({.temperature = 2, .seed = seed});
@@ -81,6 +106,10 @@ TEST(SamplerTest, RefusesWhatMeansNothing) {
   EXPECT_FALSE(Sampler::create({.topK = -1}).ok());
   EXPECT_FALSE(Sampler::create({.topP = 0}).ok());
   EXPECT_FALSE(Sampler::create({.topP = 1.5}).ok());
+  EXPECT_FALSE(Sampler::create({.minP = -0.1}).ok());
+  EXPECT_FALSE(Sampler::create({.minP = 1.5}).ok());
+  EXPECT_FALSE(Sampler::create({.repetitionPenalty = 0}).ok());
+  EXPECT_FALSE(Sampler::create({.repetitionPenalty = INFINITY}).ok());
   Sampler sampler = *Sampler::create({.temperature = 1});
   EXPECT_FALSE(sampler.next({}).ok());
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
