@@ -51,7 +51,7 @@ const Status &ModelSource::State::open() {
       opened = result.status();
       return;
     }
-    std::shared_ptr<const Checkpoint> checkpoint = *result;
+    const std::shared_ptr<const Checkpoint> &checkpoint = *result;
     for (const Checkpoint::Input &input : checkpoint->inputs())
       inputs.push_back({input.name, input.type.element, input.type.shape,
                         input.symbols, input.isOptional});

@@ -16,7 +16,6 @@
 
 using namespace mpc;
 using namespace mpc::checkpoint;
-using llvm::StringRef;
 using Json = nlohmann::json;
 
 void FamilyReader::readWindows() {
