@@ -64,13 +64,14 @@ static double withBits(double value, int bits, bool isLeast) {
 /// Runs for every weight and every candidate scale, so the loop is written to
 /// be vectorized.
 template <typename Loss>
-[[gnu::always_inline]] static inline double weighedSum(llvm::ArrayRef<float> values,
-                         llvm::ArrayRef<float> squares, Loss lossOf) {
+[[gnu::always_inline]] static inline double
+weighedSum(llvm::ArrayRef<float> values, llvm::ArrayRef<float> squares,
+           Loss lossOf) {
   constexpr size_t kLanes = 8;
   float sums[kLanes] = {};
   size_t whole = values.size() / kLanes * kLanes;
   double total = 0;
-  auto add = [&](auto weigh) {
+  auto add = [&](auto weigh) __attribute__((always_inline)) {
     for (size_t i = 0; i < whole; i += kLanes)
       for (size_t lane = 0; lane < kLanes; ++lane)
         sums[lane] += weigh(lossOf(values[i + lane]), i + lane);
@@ -78,9 +79,10 @@ template <typename Loss>
       total += weigh(lossOf(values[i]), i);
   };
   if (squares.empty())
-    add([](float loss, size_t) { return loss; });
+    add([](float loss, size_t) __attribute__((always_inline)) { return loss; });
   else
-    add([&](float loss, size_t i) { return loss * squares[i]; });
+    add([&](float loss, size_t i)
+            __attribute__((always_inline)) { return loss * squares[i]; });
   for (float sum : sums)
     total += sum;
   return total;
@@ -96,13 +98,13 @@ static double squaredError(llvm::ArrayRef<float> values,
   float inverse = 1 / scale.scale, low = float(levels.low - scale.zero),
         high = float(levels.high - scale.zero);
   // In units of the scale, so that no square underflows.
-  auto lossOfInteger = [&](float value) {
+  auto lossOfInteger = [&](float value) __attribute__((always_inline)) {
     float exact = value * inverse;
     float integer = std::min(std::max(exact, low), high);
     integer = (integer + kNoFraction) - kNoFraction;
     return (integer - exact) * (integer - exact);
   };
-  auto lossOfFloat = [&](float value) {
+  auto lossOfFloat = [&](float value) __attribute__((always_inline)) {
     float exact = std::min(std::abs(value * inverse), 0x1p60f);
     float number = std::min(exact, float(kLargestFloat8));
     // Below the smallest normal number steps are as long as above it. This

@@ -59,9 +59,6 @@ std::string mpc::buildIdentity() {
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
 
-/// Size in bytes above which files are identified by metadata, not contents.
-static constexpr int64_t kLargeFile = int64_t(64) << 20;
-
 /// Number of bytes and BLAKE3 digest; BLAKE3 takes a fifth of SHA-256's time
 /// for model weights.
 static std::string digestText(int64_t bytes, llvm::BLAKE3 &hash) {
@@ -395,16 +392,19 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
   return message;
 }
 
-/// Returns the bytes of weights that an entry refers to.
-static std::shared_ptr<const void> readWeights(const std::string &key,
-                                               size_t bytes) {
-  return DiskConstantStore(DiskConstantStore::diskFolder()).find(key, bytes);
+/// Returns a reader of the weights that entries refer to.
+static WeightReader weightReader(bool verifies) {
+  return [verifies](const std::string &key, size_t bytes) {
+    return DiskConstantStore(DiskConstantStore::diskFolder(), verifies)
+        .find(key, bytes);
+  };
 }
 
 std::shared_ptr<ConstantStore> CompileCache::weights() const {
   if (key.empty())
     return nullptr;
-  return std::make_shared<DiskConstantStore>(DiskConstantStore::diskFolder());
+  return std::make_shared<DiskConstantStore>(DiskConstantStore::diskFolder(),
+                                             options.verifyFiles);
 }
 
 void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
@@ -427,8 +427,9 @@ std::optional<CachedCompile> CompileCache::find(bool spoken) const {
     return std::nullopt;
   }
   const json::Array *list = parsed->getAsArray();
-  Result<ExecutableFile> file = ExecutableFile::fromMemory(
-      entry->owner, entry->body, model.name(), readWeights);
+  Result<ExecutableFile> file =
+      ExecutableFile::fromMemory(entry->owner, entry->body, model.name(),
+                                 weightReader(options.verifyFiles));
   if (!list || !file.ok())
     return std::nullopt;
   for (const json::Value &value : *list)
@@ -441,7 +442,8 @@ std::optional<CachedCompile> CompileCache::find(bool spoken) const {
 Result<std::vector<std::byte>>
 CompileCache::complete(const CachedCompile &kept) {
   Result<container::Contents> contents =
-      container::decode(kept.owner, kept.bytes, kept.file.model(), readWeights);
+      container::decode(kept.owner, kept.bytes, kept.file.model(),
+                        weightReader(/*verifies=*/false));
   if (!contents.ok())
     return contents.status();
   return container::encode(std::move(*contents));

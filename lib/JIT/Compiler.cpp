@@ -657,11 +657,11 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     ExternalBytes external;
     if (model.readsExternal()) {
       sources.push_back(model);
-      external = {
-          [&](const std::string &data) { return model.external(data); },
-          [&](const std::string &data) { return model.computed(data); },
-          // Names of a checkpoint's bytes contain the times of large files.
-          !(options.verifyFiles && model.isFile())};
+      external = {[&](const std::string &data) { return model.external(data); },
+                  [&](const std::string &data) { return model.computed(data); },
+                  // A checkpoint's names contain a digest or, of large files,
+                  // times. Names of others need not be unique.
+                  model.isFile() && !options.verifyFiles};
     }
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),

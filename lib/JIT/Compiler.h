@@ -205,7 +205,7 @@ struct ExternalBytes {
   std::function<std::optional<ComputedBytes>(const std::string &)> computed =
       {};
   /// True if names identify the bytes, else only their digests do.
-  bool trustsNames = true;
+  bool trustsNames = false;
 };
 
 /// Parses mpc dialect text, called `name` in messages, and checks that it has

@@ -93,7 +93,8 @@ std::shared_ptr<const void> DiskConstantStore::find(llvm::StringRef key,
   }
   if (!disk || size < kLeastOnDisk)
     return nullptr;
-  std::shared_ptr<const void> mapped = disk->mapPages(fileOf(key), size);
+  std::shared_ptr<const void> mapped =
+      disk->mapPages(fileOf(key), size, verifies);
   return mapped ? enter(name, std::move(mapped)) : nullptr;
 }
 

@@ -32,9 +32,10 @@ public:
   static constexpr size_t kLeastShared = 1024, kLeastOnDisk = 4096;
 
   /// `disk`: the store's folder on disk (diskFolder()); nullopt: in memory
-  /// only.
-  explicit DiskConstantStore(std::optional<detail::DiskCache> disk = {})
-      : disk(std::move(disk)) {}
+  /// only. `verifies`: verify the bytes on disk (CompileOptions::verifyFiles).
+  explicit DiskConstantStore(std::optional<detail::DiskCache> disk = {},
+                             bool verifies = false)
+      : disk(std::move(disk)), verifies(verifies) {}
 
   std::shared_ptr<const void> find(llvm::StringRef key, size_t size) override;
   std::shared_ptr<const void> get(llvm::StringRef key, size_t size,
@@ -47,6 +48,7 @@ public:
 
 private:
   std::optional<detail::DiskCache> disk;
+  bool verifies;
 };
 
 } // namespace mpc

@@ -154,5 +154,13 @@ Result<std::vector<std::byte>> FileCompiler::encode(bool refersToWeights) {
        contents.specialisations)
     for (container::StoredProgram &stored : specialisation.programs)
       stored.code = code[next++];
+  // Weights that were evicted meanwhile become part of the file.
+  if (refersToWeights)
+    for (container::StoredSpecialisation &specialisation :
+         contents.specialisations)
+      for (container::StoredProgram &stored : specialisation.programs)
+        for (ProgramConstant &constant : stored.program.constants)
+          if (!store || !store->persists(constant.key, size_t(constant.bytes)))
+            constant.key.clear();
   return container::encode(contents, refersToWeights);
 }

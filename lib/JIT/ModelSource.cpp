@@ -7,6 +7,7 @@
 #include "mpc/JIT/ModelSource.h"
 
 #include "mpc/Import/Checkpoint.h"
+#include "mpc/Support/Files.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -169,7 +170,7 @@ Result<SourceBytes> ModelSource::read() const {
   if (!error) {
     // Copies small files: accessing a mapped page of a file that another
     // process truncated raises SIGBUS.
-    bool isSmall = status.getSize() <= (uint64_t(64) << 20);
+    bool isSmall = status.getSize() <= uint64_t(kLargeFile);
     // LLVM maps even volatile files unless they need a terminator.
     auto file = llvm::MemoryBuffer::getFile(state->name, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/isSmall,

@@ -60,6 +60,10 @@ static_assert(sizeof(CacheEntryHeader) == 64);
 struct PagesTrailer {
   std::array<uint8_t, 8> magic = {'M', 'P', 'C', 'K', 'E', 'P', 'T', 3};
   uint64_t bytes = 0;
+  uint64_t checksum = 0;
+  /// bootId() of the process that wrote or last verified the bytes: a crash of
+  /// the machine may lose pages of a file that it had renamed.
+  std::array<char, 40> boot = {};
 };
 
 /// RAII file descriptor.
@@ -419,6 +423,37 @@ bool DiskCache::storeParts(const std::string &key,
 // Pages
 //===----------------------------------------------------------------------===//
 
+/// Identifies the time since the machine was started; empty if unknown.
+static std::array<char, 40> bootId() {
+  std::array<char, 40> id = {};
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(id.data(), 36);
+  return id;
+}
+
+/// Returns a checksum that finds lost pages at the rate of the memory.
+static uint64_t checksumOf(std::span<const std::byte> bytes) {
+  constexpr size_t kLanes = 8;
+  constexpr uint64_t kPrime = 0x9e3779b97f4a7c15;
+  std::array<uint64_t, kLanes> sums;
+  for (size_t lane = 0; lane < kLanes; ++lane)
+    sums[lane] = lane + 1;
+  std::array<uint64_t, kLanes> words;
+  for (; !bytes.empty();
+       bytes = bytes.subspan(std::min(sizeof(words), bytes.size()))) {
+    words = {};
+    std::memcpy(words.data(), bytes.data(),
+                std::min(sizeof(words), bytes.size()));
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      sums[lane] = (sums[lane] ^ words[lane]) * kPrime;
+      sums[lane] ^= sums[lane] >> 29;
+    }
+  }
+  uint64_t all = 0;
+  for (uint64_t sum : sums)
+    all = (all ^ sum) * kPrime + (all >> 31);
+  return all;
+}
+
 /// Returns the size of an entry of pages, without its trailer.
 static size_t paddedSize(size_t size) {
   return (size + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
@@ -460,24 +495,42 @@ static std::shared_ptr<void> mapFile(int descriptor, size_t size,
   return {mapped, [size](void *mapping) { ::munmap(mapping, size); }};
 }
 
-std::shared_ptr<const void> DiskCache::mapPages(const std::string &key,
-                                                size_t size) const {
+/// Records that the bytes of an entry of an earlier boot are complete.
+static void markVerified(const File &folder, const std::string &key, size_t end,
+                         PagesTrailer trailer) {
+  trailer.boot = bootId();
+  File entry{::openat(folder.descriptor, key.c_str(),
+                      O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
+  if (entry.descriptor >= 0)
+    (void)!::pwrite(entry.descriptor, &trailer, sizeof(trailer), off_t(end));
+}
+
+std::shared_ptr<const void>
+DiskCache::mapPages(const std::string &key, size_t size, bool verifies) const {
   std::optional<CacheRefusal> refusal;
   struct stat facts;
-  File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
-  PagesTrailer trailer;
-  const PagesTrailer expected{.bytes = size};
+  File opened = openCache(folder, /*make=*/false, refusal);
+  File file = openEntry(opened, key, facts);
+  PagesTrailer trailer, expected{.bytes = size};
   size_t end = paddedSize(size);
   if (file.descriptor < 0 || size == 0 ||
       size_t(facts.st_size) != end + sizeof(trailer) ||
       ::pread(file.descriptor, &trailer, sizeof(trailer), off_t(end)) !=
           ssize_t(sizeof(trailer)) ||
-      std::memcmp(&trailer, &expected, sizeof(trailer)) != 0)
+      trailer.magic != expected.magic || trailer.bytes != expected.bytes)
     return nullptr;
   std::shared_ptr<void> mapping =
       mapFile(file.descriptor, size, /*writable=*/false);
-  if (mapping)
-    ::futimens(file.descriptor, nullptr);
+  if (!mapping)
+    return nullptr;
+  bool isOfThisBoot = trailer.boot == bootId() && trailer.boot[0] != 0;
+  if (verifies || !isOfThisBoot) {
+    if (checksumOf({static_cast<const std::byte *>(mapping.get()), size}) !=
+        trailer.checksum)
+      return nullptr;
+    markVerified(opened, key, end, trailer);
+  }
+  ::futimens(file.descriptor, nullptr);
   return mapping;
 }
 
@@ -487,7 +540,7 @@ static constexpr uint64_t kMostBetweenEvictions = uint64_t(256) << 20;
 std::shared_ptr<const void> DiskCache::storePages(
     const std::string &key, size_t size,
     const std::function<bool(std::span<std::byte>)> &fill) const {
-  const PagesTrailer trailer{.bytes = size};
+  PagesTrailer trailer{.bytes = size, .boot = bootId()};
   size_t end = paddedSize(size);
   if (size == 0 || end + sizeof(trailer) > mostBytes)
     return nullptr;
@@ -506,13 +559,17 @@ std::shared_ptr<const void> DiskCache::storePages(
     mapping = mapFile(file.descriptor, size, /*writable=*/true);
   bool written =
       mapping && fill({static_cast<std::byte *>(mapping.get()), size});
+  if (written)
+    trailer.checksum =
+        checksumOf({static_cast<const std::byte *>(mapping.get()), size});
   if (written && ::mprotect(mapping.get(), size, PROT_READ) == 0 &&
       ::pwrite(file.descriptor, &trailer, sizeof(trailer), off_t(end)) ==
           ssize_t(sizeof(trailer)) &&
       ::renameat(opened.descriptor, own.c_str(), opened.descriptor,
                  key.c_str()) == 0) {
     // Listing the folder takes longer than writing a small entry.
-    static std::atomic<uint64_t> written{0};
+    // The first entry of a process evicts, too.
+    static std::atomic<uint64_t> written{kMostBetweenEvictions};
     if ((written += size) >= std::min(kMostBetweenEvictions, mostBytes / 16)) {
       written = 0;
       evict(pathOf(key));

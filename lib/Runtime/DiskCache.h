@@ -78,10 +78,11 @@ public:
 
   /// Maps the `size` bytes of an entry of storePages() and marks it as used;
   /// null if there is none of this size. Reads nothing: pages are read when
-  /// they are used, and shared among processes. Aligned to 64 bytes, large
-  /// entries to huge pages.
-  std::shared_ptr<const void> mapPages(const std::string &key,
-                                       size_t size) const;
+  /// they are used, and shared among processes. Only the checksum of an entry
+  /// from before the machine's last start is verified, or with `verifies` of
+  /// every entry. Aligned to 64 bytes, large entries to huge pages.
+  std::shared_ptr<const void> mapPages(const std::string &key, size_t size,
+                                       bool verifies = false) const;
   /// Writes an entry of `size` bytes in place, without a copy in memory: `fill`
   /// writes into the file's zeroed pages. Returns the mapping; null if the
   /// entry cannot be written, exceeds the limit, or `fill` returns false.

@@ -229,3 +229,16 @@ def test_writes_to_data_of_small_tensors(compiles):
     compiled.call(x)
     module[6].bias.data[3] = 9.0
     assert compiled.call(x) == 2
+
+
+def test_refreshes_of_large_weights(compiles):
+    """Weights of several MiB, which compiles share by what identifies them."""
+    torch.manual_seed(0)
+    module = torch.nn.Linear(1024, 512, bias=False)
+    made, x = compiles(module), torch.randn(2, 1024)
+    for _ in range(3):
+        for _ in range(4):
+            made.call(x)
+        with torch.no_grad():
+            module.weight.add_(torch.randn(512, 1024) * 0.3)
+    made.call(x)

@@ -77,8 +77,8 @@ struct OnnxImportOptions {
   /// True if the metadata of large files identifies their contents.
   bool trustsFileTimes = true;
   /// If set, returns the contents of an external data file by its name in the
-  /// model, which identifies them; nothing is read from the model's folder
-  /// then. The contents live as long as the context.
+  /// model; nothing is read from the model's folder then. The contents live as
+  /// long as the context.
   std::function<llvm::Expected<llvm::ArrayRef<char>>(llvm::StringRef name)>
       externalData;
   /// If set, receives the names of the graph inputs that `offeredValue` fixed.

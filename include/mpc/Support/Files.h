@@ -59,6 +59,11 @@ private:
 /// The same for an open file.
 std::string fileIdentity(int descriptor);
 
+/// Size in bytes above which files are mapped, and identified by
+/// fileIdentity(); smaller ones are copied and identified by their bytes. Times
+/// are no proof: writes through a mapping may not change them.
+inline constexpr int64_t kLargeFile = int64_t(64) << 20;
+
 /// Reads a whole regular file of at most `mostBytes` bytes. The limit guards
 /// against sparse files of arbitrary size.
 Result<std::string> readWholeFile(const std::string &path,

@@ -14,9 +14,6 @@
 using namespace mpc;
 using namespace mpc::checkpoint;
 
-/// Size in bytes up to which files are copied, and identified by contents.
-static constexpr uint64_t kSmallFile = uint64_t(64) << 20;
-
 std::shared_ptr<const std::byte> FileContents::tensor(const TensorType &type,
                                                       uint64_t offset) const {
   const std::byte *start = bytes.get() + offset;
@@ -34,7 +31,7 @@ Result<FileContents> mpc::checkpoint::readContents(InputFile &file,
   contents.size = file.size();
   if (contents.size == 0)
     return Status(StatusCode::InvalidArgument, path, "is empty");
-  bool isSmall = contents.size <= kSmallFile;
+  bool isSmall = contents.size <= uint64_t(kLargeFile);
   if (isSmall) {
     std::shared_ptr<std::byte[]> copy(new std::byte[contents.size]);
     if (Status status = file.read(copy.get(), contents.size); !status.ok())

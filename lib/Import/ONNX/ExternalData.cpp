@@ -56,7 +56,6 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
     File file;
     file.bytes = *bytes;
     file.size = int64_t(bytes->size());
-    file.identity = path.str();
     return &files.emplace(path.str(), file).first->second;
   }
   Result<int> opened = openInside(folder, path);
@@ -67,7 +66,7 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   struct stat status = {};
   ::fstat(file.descriptor, &status);
   file.size = status.st_size;
-  if (trustsTimes)
+  if (trustsTimes && file.size > kLargeFile)
     file.identity = fileIdentity(file.descriptor);
   return &files.emplace(path.str(), file).first->second;
 }
@@ -114,7 +113,7 @@ bool ExternalFiles::mapRange(File &file, int64_t offset, int64_t size,
   ArrayRef<char> bytes;
   if (file.descriptor < 0) {
     bytes = file.bytes.slice(size_t(offset), size_t(size));
-  } else if (!isHole(file.descriptor, offset, size)) {
+  } else if (file.size > kLargeFile && !isHole(file.descriptor, offset, size)) {
     if (!file.mapped)
       file.mapped = mapFile(file.descriptor, size_t(file.size));
     if (file.mapped)

@@ -64,7 +64,7 @@ private:
     llvm::ArrayRef<char> bytes;
     int64_t size = 0;
     int64_t bytesRead = 0;
-    /// fileIdentity(), or the name if the bytes are the caller's.
+    /// fileIdentity(); empty if unknown, or if the file is small.
     std::string identity;
     /// Owner of the mapping; null until map().
     std::shared_ptr<const char> mapped;
@@ -73,7 +73,8 @@ private:
   mlir::FailureOr<File *> openRange(const ExternalRange &range, int64_t size,
                                     mlir::Location location,
                                     llvm::StringRef what);
-  /// Refers to bytes of a file; false if they are few, not aligned or a hole.
+  /// Refers to bytes of a large file or of the caller; false if they are few,
+  /// not aligned or a hole.
   static bool mapRange(File &file, int64_t offset, int64_t size, Data &data);
   mlir::FailureOr<std::string> read(const ExternalRange &range, File &file,
                                     int64_t size, int64_t width,

@@ -96,12 +96,15 @@ TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
 
 // Programs for several shapes have the packed weights in memory once.
 TEST_F(ModelTest, ShapesShareWeights) {
-  std::vector<float> weights(size_t(32) * 32);
+  // Large enough that packed weights are deferred.
+  constexpr int64_t kWidth = 1024;
+  const std::string width = std::to_string(kWidth);
+  std::vector<float> weights(size_t(kWidth) * kWidth);
   std::iota(weights.begin(), weights.end(), 1.0f);
-  auto text = [](const InputShapes &shapes) -> Result<SourceBytes> {
-    std::string type =
-        "tensor<" + std::to_string(shapes.at("x").front()) + "x32xf32>";
-    std::string matrix = "tensor<32x32xf32>";
+  auto text = [&](const InputShapes &shapes) -> Result<SourceBytes> {
+    std::string type = "tensor<" + std::to_string(shapes.at("x").front()) +
+                       "x" + width + "xf32>";
+    std::string matrix = "tensor<" + width + "x" + width + "xf32>";
     std::string made =
         "func.func @main(%x: " + type +
         " {mpc.role = #mpc.role<input>, mpc.name = \"x\"}) -> (" + type +
@@ -119,11 +122,11 @@ TEST_F(ModelTest, ShapesShareWeights) {
   };
   options.policy = "mixed_bfloat16";
   auto constantFor = [&](int64_t rows) {
-    options.inputShapes["x"] = {rows, 32};
+    options.inputShapes["x"] = {rows, kWidth};
     Result<Executable> executable = engine.compile(
         ModelSource::fromShapes(
-            "w.mlir", {{"x", ElementType::F32, {-1, 32}, {"batch", ""}}}, text,
-            external),
+            "w.mlir", {{"x", ElementType::F32, {-1, kWidth}, {"batch", ""}}},
+            text, external),
         options);
     EXPECT_TRUE(executable.ok()) << executable.status().toString();
     for (const ProgramConstant &constant : executable->program().constants)

@@ -406,6 +406,36 @@ TEST_F(DiskCacheTest, TruncatedPagesAreMissing) {
   EXPECT_FALSE(cache.mapPages("k", 5000));
 }
 
+TEST_F(DiskCacheTest, PagesOfEarlierBootsAreVerified) {
+  DiskCache cache(folder.string());
+  constexpr size_t kSize = 128 * 64;
+  std::vector<std::byte> expected = bytes(kSize, 5);
+  ASSERT_TRUE(cache.storePages("k", kSize, [&](std::span<std::byte> target) {
+    std::ranges::copy(expected, target.begin());
+    return true;
+  }));
+  auto change = [&](size_t at) {
+    std::fstream file(cache.pathOf("k"),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(std::streamoff(at));
+    char byte = char(file.get());
+    file.seekp(std::streamoff(at));
+    file.put(char(byte ^ 1));
+  };
+  // Magic number, size and checksum precede the boot's name.
+  constexpr size_t kBoot = kSize + 8 + 8 + 8;
+  change(kBoot);
+  EXPECT_TRUE(cache.mapPages("k", kSize));
+  // The name was corrected, so that a lost page would not be found again.
+  change(100);
+  EXPECT_TRUE(cache.mapPages("k", kSize));
+  EXPECT_FALSE(cache.mapPages("k", kSize, /*verifies=*/true));
+  change(kBoot);
+  EXPECT_FALSE(cache.mapPages("k", kSize));
+  change(100);
+  EXPECT_TRUE(cache.mapPages("k", kSize, /*verifies=*/true));
+}
+
 TEST_F(DiskCacheTest, KilledWritersLeaveNoPages) {
   DiskCache cache(folder.string());
   constexpr size_t kSize = size_t(4) << 20;

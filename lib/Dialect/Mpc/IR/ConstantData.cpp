@@ -9,6 +9,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -311,19 +312,22 @@ LogicalResult mpc::computeConstants(Operation *op) {
   DialectResourceBlobManager &blobs =
       DenseResourceElementsHandle::getManagerInterface(op->getContext())
           .getBlobManager();
-  WalkResult walked = op->walk([&](ConstantOp constant) {
-    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
-    if (!resource || !resource.getRawHandle().getBlob() ||
-        !resource.getRawHandle().getBlob()->getData().empty())
+  AttrTypeWalker walker;
+  walker.addWalk([&](DenseResourceElementsAttr resource) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob || !blob->getData().empty() || resourceBytes(resource) <= 0)
       return WalkResult::advance();
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(resource);
     if (failed(bytes))
       return WalkResult::interrupt();
-    blobs.update(
-        nameOf(resource),
-        HeapAsmResourceBlob::allocateAndCopyWithAlign(
-            bytes->bytes(), kConstantAlignment, /*dataIsMutable=*/false));
+    blobs.update(nameOf(resource),
+                 HeapAsmResourceBlob::allocateAndCopyWithAlign(
+                     bytes->bytes(), kConstantAlignment,
+                     /*dataIsMutable=*/false));
     return WalkResult::advance();
+  });
+  WalkResult walked = op->walk([&](Operation *inner) {
+    return walker.walk(inner->getAttrDictionary());
   });
   return failure(walked.wasInterrupted());
 }

@@ -353,7 +353,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build "
-                           "supports version 14; compile the model again");
+                           "supports version 15; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
