@@ -226,6 +226,11 @@ def test_says_what_is_wrong(decoder):
             ({"prompt": [1], "variables": {"a": 1}}, "the prompt is no list of messages")):
         with pytest.raises(mpc.InvalidArgument, match=error):
             batch.submit(**options)
+    message = [{"role": "user", "content": "1"}]
+    for variables, error in (({"messages": []}, "have the name 'messages'"), ({1: 2}, "must be a mapping"),
+                             ([1], "must be a mapping")):
+        with pytest.raises(mpc.InvalidArgument, match=f"variables: {error}"):
+            batch.submit(message, variables=variables)
     for prompt in (5, [1, 2.5], [1, "2"], {"role": "user"}, None):
         with pytest.raises(mpc.InvalidArgument, match="prompt: must be a text, token ids or messages"):
             batch.submit(prompt)
