@@ -430,6 +430,8 @@ def test_the_program_streams_text(folder):
     ([MODEL, "--prompt", "x", "--temperature", "-1"], "temperature is -1"),
     ([MODEL, "--prompt", "x", "--tokens", "0"], "tokens: is 0, but must be 1 or more"),
     ([MODEL, "--prompt", "x", "--chat"], "has no chat template"),
+    ([MODEL, "--prompt", "x", "--cache", str(10 ** 18)], "--cache: is 1000000000000000000, but must be from 2 to"),
+    ([MODEL, "--prompt", "x", "--cache", "0"], "--cache: is 0, but must be from 2 to"),
     ([MODEL, "--prompt", "x", "--seed", "-1"], "seed: is -1, but must be from 0 to 18446744073709551615"),
     ([MODEL, "--prompt", "x", "--top-k", str(2 ** 64)], "top_k: is 18446744073709551616"),
     ([MODEL, "--prompt", "x", "--set", "softmax"], "--set: is 'softmax', expected NAME=TYPE"),
@@ -437,6 +439,20 @@ def test_the_program_streams_text(folder):
 def test_the_program_fails_in_a_sentence(arguments, error):
     code, text, told = program(*arguments)
     assert code == 1 and text == "" and told.startswith("error: ") and error in told and told.count("\n") == 1
+
+
+def test_the_program_says_what_it_cannot_do(folder):
+    common = ["--policy", "float32", "--chunk", 8]
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([sys.executable, "-m", "mpc.generate", folder, "--prompt", "w1", *map(str, common)],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
+        assert (done.returncode, done.stderr) == (1, "error: stdout: No space left on device\n")
+    code, _, told = program(folder, "--prompt", "w1 " * 60, "--tokens", 8, "--quiet", *common)
+    assert (code, told) == (0, f"warning: {folder}: a prompt of 60 tokens and 8 more exceed the model's maximum length "
+                            "of 64 tokens\n")
+    code, _, told = program(folder, "--prompt", "w1", "--tokens", 10 ** 18, *common)
+    assert code == 1 and told.startswith("error: --tokens and --chunk: need ") and told.count("\n") == 1
 
 
 class Terminal:

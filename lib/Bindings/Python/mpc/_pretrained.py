@@ -45,8 +45,14 @@ class Pretrained:
     model: str
     tokenizer: Any = None
     chat_template: ChatTemplate | None = None
-    capacity: int = _USUAL_CAPACITY
+    # Maximum length of a text, in tokens; None if the model does not have it.
+    longest: int | None = None
     defaults: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> int:
+        """Default number of rows of the KV cache."""
+        return min(self.longest or _USUAL_CAPACITY, _USUAL_CAPACITY)
 
     def options(self) -> dict[str, Any]:
         """Arguments of `mpc.Decoder` besides the model and the capacity."""
@@ -70,7 +76,7 @@ def read(given: str | os.PathLike[str]) -> Pretrained:
                for key, number in _mapping(part, folder / "config.json").items()
                if key in _LENGTHS and number is not None]
     if lengths:
-        found.capacity = min(lengths[0], _USUAL_CAPACITY)
+        found.longest = lengths[0]
     names = _read_json(folder / "tokenizer_config.json")
     special = {**_texts(_read_json(folder / "special_tokens_map.json")), **_texts(names)}
     found.chat_template = _template(folder, names, special)
@@ -88,7 +94,7 @@ def _read_gguf(found: Pretrained) -> None:
     """Reads the metadata of a GGUF file, which has everything in it."""
     metadata = _gguf.Metadata(found.model)
     found.tokenizer = _gguf.tokenizer(metadata, found.model)
-    found.capacity = min(_gguf.capacity(metadata) or _USUAL_CAPACITY, _USUAL_CAPACITY)
+    found.longest = _gguf.capacity(metadata)
     found.defaults["end"] = _gguf.ends(metadata)
     template = metadata.get("tokenizer.chat_template", str)
     if template is not None:
