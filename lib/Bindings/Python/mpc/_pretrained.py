@@ -138,7 +138,7 @@ def _read_file(path: pathlib.Path, most: int) -> bytes | None:
     if not os.path.lexists(path):
         return None
     try:
-        with open(_open_inside(path), "rb") as file:
+        with open(path, "rb", opener=lambda *_: _open_inside(path)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InvalidArgument(str(path), "is not a regular file")
             data = file.read(most + 1)
@@ -178,7 +178,8 @@ def _whole(value: Any, path: pathlib.Path, key: str) -> int:
 def _number(value: Any, path: pathlib.Path, key: str) -> float:
     # A whole number may be larger than any floating-point number.
     if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        raise InvalidArgument(str(path), f"has {printable(json.dumps(value)[:40])} as '{key}', expected a finite number")
+        raise InvalidArgument(str(path), f"has {printable(json.dumps(value)[:40])} as '{key}', expected a finite "
+                              "number")
     return float(value)
 
 

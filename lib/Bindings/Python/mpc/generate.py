@@ -110,8 +110,8 @@ def _open(arguments: argparse.Namespace, prompt: Prompt | None) -> Decoder:
                 raise InvalidArgument("--tokens and --chunk", f"need {capacity} rows of the KV cache, but at most "
                                       f"{_MOST_ROWS} are possible; give smaller numbers")
         if found.longest is not None and given + (arguments.tokens or 1) > found.longest:
-            warnings.warn(ModelWarning(f"{arguments.model}: a prompt of {given} tokens and {arguments.tokens or 1} more "
-                                       f"exceed the model's maximum length of {found.longest} tokens"), stacklevel=2)
+            warnings.warn(ModelWarning(f"{arguments.model}: a prompt of {given} tokens and {arguments.tokens or 1} "
+                                       f"more exceed the model's maximum length of {found.longest} tokens"), stacklevel=2)
     return Decoder(found.model, policy=arguments.policy, overrides=overrides, device=arguments.device,
                    threads=arguments.threads, capacity=capacity, chunk=arguments.chunk, **options)
 
