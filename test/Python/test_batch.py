@@ -32,6 +32,13 @@ class Letters:
         return "".join(chr(ord("0") + token) for token in ids)
 
 
+class Interrupted:
+    """A sampler during whose work the user types Ctrl-C."""
+
+    def draw(self, logits):
+        raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
 def decoder():
     return mpc.Decoder(MODEL, policy="float32", capacity=64, chunk=CHUNK, slots=4, tokenizer=Letters(),
@@ -219,6 +226,11 @@ def test_says_what_is_wrong(decoder):
             ({"prompt": [1], "variables": {"a": 1}}, "the prompt is no list of messages")):
         with pytest.raises(mpc.InvalidArgument, match=error):
             batch.submit(**options)
+    message = [{"role": "user", "content": "1"}]
+    for variables, error in (({"messages": []}, "have the name 'messages'"), ({1: 2}, "must be a mapping"),
+                             ([1], "must be a mapping")):
+        with pytest.raises(mpc.InvalidArgument, match=f"variables: {error}"):
+            batch.submit(message, variables=variables)
     for prompt in (5, [1, 2.5], [1, "2"], {"role": "user"}, None):
         with pytest.raises(mpc.InvalidArgument, match="prompt: must be a text, token ids or messages"):
             batch.submit(prompt)
@@ -293,17 +305,60 @@ def test_an_interrupt_ends_requests_that_have_begun(decoder):
     batch = decoder.batch(slots=1)
     begun, waiting = batch.submit([1, 2], tokens=9), batch.submit([3], tokens=9)
     batch.step()
-
-    class Interrupted:
-        def draw(self, logits):
-            raise KeyboardInterrupt
-
     begun._sampler = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         batch.step()
     assert begun.finish_reason == "error" and "was interrupted" in str(begun.error)
     collect(batch)
     assert waiting.tokens == alone(decoder, [3], tokens=9)
+
+
+def test_every_receiver_gets_every_piece(decoder):
+    batch, pieces, interrupts = decoder.batch(), [[], []], [KeyboardInterrupt]
+
+    def interrupted(piece):
+        pieces[0].append(piece)
+        if interrupts and batch.pending == 2 and len(pieces[0]) == 3:
+            raise interrupts.pop()
+
+    first = batch.submit([1], tokens=9, receiver=interrupted)
+    second = batch.submit([2], tokens=9, receiver=pieces[1].append)
+    with pytest.raises(KeyboardInterrupt):
+        collect(batch)
+    batch.step()
+    # A step that is interrupted while it computes ends the requests, after the tokens that it has found.
+    second._sampler = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        batch.step()
+    assert pieces == [[*request.tokens, None] for request in (first, second)]
+    assert len(first.tokens) == len(second.tokens) + 2 and batch.pending == 0
+    # The requests' last tokens are returned by the next step.
+    assert batch.wait(0) and [(first, None), (second, None)] == [each for each in batch if each[1] is None]
+    assert not batch.wait(0) and batch.step() == []
+
+
+def test_a_tokenizer_fails_for_its_request_only(decoder):
+    batch = decoder.batch()
+    for method in ("push", "finish"):
+        broken, other = batch.submit("12", tokens=9), batch.submit("3", tokens=9)
+
+        def fail(*_):
+            raise KeyError("no such token")
+
+        setattr(broken._stream, method, fail)
+        pieces = collect(batch)
+        assert broken.finish_reason == "error" and other.result() == "".join(alone(decoder, "3", tokens=9))
+        assert "".join(pieces[broken]) == broken.text
+        with pytest.raises(KeyError, match="no such token"):
+            broken.result()
+
+
+def test_receivers_do_not_step(decoder):
+    batch = decoder.batch()
+    request = batch.submit([1], tokens=9, receiver=lambda _: batch.step())
+    collect(batch)
+    with pytest.raises(mpc.InvalidArgument, match="was stepped by a receiver of the same batch; receivers may submit"):
+        request.result()
 
 
 def test_endless_sequences_share_prefixes(decoder):

@@ -204,11 +204,18 @@ def test_sampling_defaults_are_those_of_the_folder(folder):
     ("generation_config.json", "[1]", "generation_config.json: has a list where an object is expected"),
     ("generation_config.json", '{"eos_token_id": "</s>"}', 'has "</s>" as \'eos_token_id\', expected a number'),
     ("generation_config.json", '{"do_sample": true, "top_k": -1}', "has -1 as 'top_k'"),
-    ("generation_config.json", '{"do_sample": true, "top_p": "\\u001b[1m"}', "as 'top_p', expected a number"),
+    ("generation_config.json", '{"do_sample": true, "top_p": "\\u001b[1m"}', "as 'top_p', expected a finite number"),
     ("config.json", '{"max_position_embeddings": true}', "has true as 'max_position_embeddings'"),
     ("tokenizer.json", "{}", "tokenizer.json: is not a tokenizer"),
     ("tokenizer_config.json", '{"chat_template": [{"name": 1}]}', "has a 'chat_template' that is neither"),
     ("tokenizer_config.json", '{"chat_template": [1]}', "has a int where an object is expected"),
+    ("tokenizer_config.json", '{"chat_template": [{"name": [1], "template": ""}]}', "has a 'chat_template' that is"),
+    ("tokenizer_config.json", '{"chat_template": 1}', "has a 'chat_template' that is neither"),
+    ("generation_config.json", '{"repetition_penalty": 1' + "0" * 400 + "}", "'repetition_penalty', expected a finite"),
+    ("generation_config.json", '{"repetition_penalty": NaN}', "NaN as 'repetition_penalty', expected a finite number"),
+    ("generation_config.json", '{"repetition_penalty": 1e300}', "repetition_penalty: is 1e+300, but must be a normal"),
+    ("generation_config.json", '{"do_sample": true, "top_p": 2}', "generation_config.json: has an invalid option: "),
+    ("generation_config.json", '{"do_sample": true, "top_k": 1' + "0" * 20 + "}", "top_k: is 1"),
 ])
 def test_malformed_files_are_refused(folder, name, text, error):
     (folder / name).write_text(text, encoding="utf-8")
@@ -225,6 +232,36 @@ def test_folders_without_a_model_are_refused(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(mpc.NotFound, match="neither weights in .safetensors files nor model.onnx; save_pretrained"):
         mpc.Decoder.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+                                  "generation_config.json"])
+def test_files_outside_of_the_folder_are_refused(folder, name):
+    # The hub's cache has links to files that are named by their contents.
+    snapshot = folder / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    (folder / "blobs").mkdir()
+    for each in folder.glob("*.json"):
+        each.rename(folder / "blobs" / each.name)
+        (snapshot / each.name).symlink_to(f"../../blobs/{each.name}")
+    (snapshot / "model.onnx").symlink_to(MODEL)
+    assert open_folder(snapshot).apply_chat_template(MESSAGES) == "w3 w4 w5 <w6> <s> w2"
+    (folder / "outside").write_text("{}")
+    (folder / "blobs" / "other").symlink_to("../outside")
+    for target in ("../../outside", "/dev/zero", "../../blobs/../outside", "../../blobs/.."):
+        (snapshot / name).unlink(missing_ok=True)
+        (snapshot / name).symlink_to(target)
+        with pytest.raises(mpc.InvalidArgument, match=f"{name}: is a symbolic link to '{target}', but only links to"):
+            open_folder(snapshot)
+    for target in ("other", "none"):
+        (snapshot / name).unlink()
+        (snapshot / name).symlink_to(f"../../blobs/{target}")
+        with pytest.raises(mpc.NotFound, match=f"{name}: cannot be read: "):
+            open_folder(snapshot)
+    (snapshot / name).unlink()
+    os.mkfifo(snapshot / name)
+    with pytest.raises(mpc.InvalidArgument, match=f"{name}: is not a regular file"):
+        open_folder(snapshot)
 
 
 def test_files_beside_a_model_are_read(folder):
@@ -277,6 +314,7 @@ def test_templates_see_plain_data():
         with pytest.raises(mpc.InvalidArgument, match=error) as found:
             ChatTemplate("t", {"default": text}, {})([{"role": "user", "content": "x"}])
         assert str(found.value).startswith("t: fails on these messages: ") and str(found.value).isprintable()
+    assert ChatTemplate("t", {"default": "{{ self is defined }} {{ name }}"}, {})([], self=1, name=2) == "True 2"
     with pytest.raises(mpc.InvalidArgument, match="messages: have a object"):
         ChatTemplate("t", {"default": "{{ messages[0].content }}"}, {})([{"role": "user", "content": object()}])
 
@@ -392,6 +430,8 @@ def test_the_program_streams_text(folder):
     ([MODEL, "--prompt", "x", "--temperature", "-1"], "temperature is -1"),
     ([MODEL, "--prompt", "x", "--tokens", "0"], "tokens: is 0, but must be 1 or more"),
     ([MODEL, "--prompt", "x", "--chat"], "has no chat template"),
+    ([MODEL, "--prompt", "x", "--cache", str(10 ** 18)], "--cache: is 1000000000000000000, but must be from 2 to"),
+    ([MODEL, "--prompt", "x", "--cache", "0"], "--cache: is 0, but must be from 2 to"),
     ([MODEL, "--prompt", "x", "--seed", "-1"], "seed: is -1, but must be from 0 to 18446744073709551615"),
     ([MODEL, "--prompt", "x", "--top-k", str(2 ** 64)], "top_k: is 18446744073709551616"),
     ([MODEL, "--prompt", "x", "--set", "softmax"], "--set: is 'softmax', expected NAME=TYPE"),
@@ -399,6 +439,20 @@ def test_the_program_streams_text(folder):
 def test_the_program_fails_in_a_sentence(arguments, error):
     code, text, told = program(*arguments)
     assert code == 1 and text == "" and told.startswith("error: ") and error in told and told.count("\n") == 1
+
+
+def test_the_program_says_what_it_cannot_do(folder):
+    common = ["--policy", "float32", "--chunk", 8]
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([sys.executable, "-m", "mpc.generate", folder, "--prompt", "w1", *map(str, common)],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
+        assert (done.returncode, done.stderr) == (1, "error: stdout: No space left on device\n")
+    code, _, told = program(folder, "--prompt", "w1 " * 60, "--tokens", 8, "--quiet", *common)
+    assert (code, told) == (0, f"warning: {folder}: a prompt of 60 tokens and 8 more exceed the model's maximum length "
+                            "of 64 tokens\n")
+    code, _, told = program(folder, "--prompt", "w1", "--tokens", 10 ** 18, *common)
+    assert code == 1 and told.startswith("error: --tokens and --chunk: need ") and told.count("\n") == 1
 
 
 class Terminal:

@@ -151,10 +151,23 @@ def test_text_is_that_of_transformers(tmp_path):
     ({"tokenizer_model": "gpt2", "token_list": ["a"], "token_merges": ["b c"]}, "has a malformed tokenizer"),
     ({"tokenizer_model": "gpt2", "token_list": ["a"], "bos_token_id": 7, "add_bos_token": True}, "malformed tokenizer"),
     ({"tokenizer_model": "llama", "token_list": ["a"]}, "has 1 tokens and 0 scores"),
+    ({"tokenizer_model": "llama", "token_list": ["a", "a" * 300], "token_scores": [0.0, 0.0]},
+     "has a token of 300 characters, but mpc reads tokens of at most 256"),
 ])
 def test_malformed_tokenizers_are_refused(values, error, tmp_path):
     with pytest.raises(mpc.InvalidArgument, match=error):
         _pretrained.read(write(tmp_path / "model.gguf", **values))
+
+
+def test_merges_are_bounded(tmp_path, monkeypatch):
+    values = {"tokenizer_model": "llama", "token_list": ["a" * i for i in range(1, 9)], "token_scores": [0.0] * 8}
+    path = write(tmp_path / "model.gguf", **values)
+    # A token of n letters has n - 1 merges.
+    monkeypatch.setattr(mpc._gguf, "_MOST_MERGES", 28)
+    assert _pretrained.read(path).tokenizer is not None
+    monkeypatch.setattr(mpc._gguf, "_MOST_MERGES", 27)
+    with pytest.raises(mpc.InvalidArgument, match="has more than 27 pairs of tokens that make a token"):
+        _pretrained.read(path)
 
 
 def value(kind, *data):

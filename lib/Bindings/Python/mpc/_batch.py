@@ -139,6 +139,12 @@ class Batch:
         self._filling: Request | None = None
         self._running: list[Request] = []
         self._is_closed = False
+        # Pieces that no step has returned, and how many of them their receivers have been called with: more than those
+        # of the current step after one that has raised an exception.
+        self._found: list[tuple[Request, Piece | None]] = []
+        self._delivered = 0
+        # The thread in `step`.
+        self._stepper: int | None = None
 
     @property
     def slots(self) -> int:
@@ -199,8 +205,8 @@ class Batch:
         """Waits until there are unfinished requests. Returns false if there are none after `timeout` seconds, or when
         the batch is closed and has ended all."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._active(), timeout)
-            return bool(self._active())
+            self._changed.wait_for(lambda: self._is_closed or self._active() or self._found, timeout)
+            return bool(self._active() or self._found)
 
     def close(self) -> None:
         """Cancels all requests, takes no more, and ends `wait`. The next step returns the ends of the requests."""
@@ -212,45 +218,62 @@ class Batch:
 
     def __iter__(self) -> Iterator[tuple[Request, Piece | None]]:
         """Steps until all requests are finished."""
-        while self.pending:
+        while self.pending or self._found:
             yield from self.step()
 
     def step(self) -> list[tuple[Request, Piece | None]]:
         """Generates a token for each running request. Returns pairs of a request and its next piece: text that is
-        complete, or a token after a prompt of tokens; None is a request's last piece."""
-        with self._stepping:
-            found: list[tuple[Request, Piece | None]] = []
-            try:
-                self._end_cancelled(found)
-                while self._prefill(found) and self._fills_first:
-                    pass
-                self._decode(found)
-            except BaseException as error:
-                # Sequences may have taken tokens that no request has.
-                self._abandon(error)
-                raise
-            for request, piece in found:
-                self._deliver(request, piece)
-            return found
+        complete, or a token after a prompt of tokens; None is a request's last piece.
 
-    @staticmethod
-    def _deliver(request: Request, piece: Piece | None) -> None:
-        if request._receiver is None:
-            return
+        After an exception, such as an interrupt, all requests that have begun have ended, unless a receiver raised it;
+        the next step returns the pieces of this one too. Raises `mpc.InvalidArgument` if a receiver calls it."""
+        if self._stepper == threading.get_ident():
+            raise InvalidArgument(self._name, "was stepped by a receiver of the same batch; receivers may submit and "
+                                  "cancel requests, but the caller of 'step' takes the next step")
+        with self._stepping:
+            self._stepper = threading.get_ident()
+            try:
+                self._advance()
+                self._deliver()
+                found, self._found, self._delivered = self._found, [], 0
+                return found
+            finally:
+                self._stepper = None
+
+    def _advance(self) -> None:
+        """Feeds a chunk of a prompt and a token of each running sequence."""
         try:
-            request._receiver(piece)
-        except Exception as error:  # noqa: BLE001 - the caller's code
-            request.error, request._receiver = request.error or error, None
-            request.cancel()
+            self._end_cancelled()
+            while self._prefill() and self._fills_first:
+                pass
+            self._decode()
+        except BaseException as error:
+            # Sequences may have taken tokens that no request has.
+            self._abandon(error)
+            self._deliver()
+            raise
+
+    def _deliver(self) -> None:
+        """Calls the receivers, each once with a piece, also if one is interrupted."""
+        while self._delivered < len(self._found):
+            request, piece = self._found[self._delivered]
+            self._delivered += 1
+            if request._receiver is None:
+                continue
+            try:
+                request._receiver(piece)
+            except Exception as error:  # noqa: BLE001 - the caller's code
+                request.error, request._receiver = request.error or error, None
+                request.cancel()
 
     def _active(self) -> list[Request]:
         return [*([self._filling] if self._filling else []), *self._running, *self._waiting]
 
-    def _end_cancelled(self, found: list[tuple[Request, Piece | None]]) -> None:
+    def _end_cancelled(self) -> None:
         with self._changed:
             cancelled = [request for request in self._active() if request._is_cancelled]
         for request in cancelled:
-            self._finish(request, "cancelled", found)
+            self._finish(request, "cancelled")
 
     def _next(self) -> Request | None:
         """The request whose prompt is fed: the current one, or a waiting one if a slot is free."""
@@ -259,7 +282,7 @@ class Batch:
                 self._filling = self._waiting.popleft()
             return self._filling
 
-    def _prefill(self, found: list[tuple[Request, Piece | None]]) -> bool:
+    def _prefill(self) -> bool:
         """Feeds a chunk of a prompt. Returns false if no prompt can be fed."""
         request = self._next()
         if request is None:
@@ -270,13 +293,13 @@ class Batch:
             fed = request._sequence.length
             logits = request._sequence.feed(request.prompt[fed:fed + self._chunk])
         except Error as error:
-            self._fail(request, error, found)
+            self._fail(request, error)
             return True
         if fed + self._chunk >= len(request.prompt):
             with self._changed:
                 self._filling = None
                 self._running.append(request)
-            self._append(request, logits, found)
+            self._append(request, logits)
         return True
 
     def _open(self, request: Request) -> _mpc.Sequence:
@@ -294,7 +317,7 @@ class Batch:
                 if not self._prefixes.clear():
                     raise
 
-    def _decode(self, found: list[tuple[Request, Piece | None]]) -> None:
+    def _decode(self) -> None:
         """Appends a token to each running sequence."""
         running = list(self._running)
         if not running:
@@ -304,49 +327,56 @@ class Batch:
                                          [request.tokens[-1] for request in running])
         except Error as error:
             for request in running:
-                self._fail(request, error, found)
+                self._fail(request, error)
             return
         for request, logits in zip(running, rows):
-            self._append(request, logits, found)
+            self._append(request, logits)
 
-    def _append(self, request: Request, logits: Any, found: list[tuple[Request, Piece | None]]) -> None:
+    def _append(self, request: Request, logits: Any) -> None:
         try:
             token = request._sampler.draw(logits)
         except Error as error:
-            self._fail(request, error, found)
+            self._fail(request, error)
             return
         request.tokens.append(token)
         is_end = token in request._sampling.end
         if not request._is_text:
-            found.append((request, token))
+            self._found.append((request, token))
         stream = request._stream
         if stream is not None and not is_end:
-            self._show(request, stream.push(token), found)
+            try:
+                self._show(request, stream.push(token))
+            except Exception as error:  # noqa: BLE001 - the caller's tokenizer
+                self._fail(request, error)
+                return
         if is_end:
-            self._finish(request, "end", found)
+            self._finish(request, "end")
         elif stream is not None and stream.stopped:
-            self._finish(request, "stop", found)
+            self._finish(request, "stop")
         elif len(request.tokens) == request._limit:
-            self._finish(request, "length", found)
+            self._finish(request, "length")
 
-    @staticmethod
-    def _show(request: Request, piece: str, found: list[tuple[Request, Piece | None]]) -> None:
+    def _show(self, request: Request, piece: str) -> None:
         if piece and request._is_text:
             request._pieces.append(piece)
-            found.append((request, piece))
+            self._found.append((request, piece))
 
-    def _finish(self, request: Request, reason: str, found: list[tuple[Request, Piece | None]]) -> None:
+    def _finish(self, request: Request, reason: str) -> None:
         if request._stream is not None:
-            self._show(request, request._stream.finish(), found)
+            try:
+                self._show(request, request._stream.finish())
+            except Exception as error:  # noqa: BLE001 - the caller's tokenizer
+                self._fail(request, error)
+                return
         if request._sequence is not None and request._sequence.length >= len(request.prompt):
             self._prefixes.keep(request.prompt, request._sequence)
         self._remove(request, reason)
-        found.append((request, None))
+        self._found.append((request, None))
 
-    def _fail(self, request: Request, error: Error, found: list[tuple[Request, Piece | None]]) -> None:
-        request.error = error
+    def _fail(self, request: Request, error: Exception) -> None:
+        request.error = request.error or error
         self._remove(request, "error")
-        found.append((request, None))
+        self._found.append((request, None))
 
     def _remove(self, request: Request, reason: str) -> None:
         request._sequence = None
@@ -364,5 +394,4 @@ class Batch:
         """Ends all requests that have begun."""
         failure = error if isinstance(error, Exception) else Unavailable(self._name, "was interrupted")
         for request in [*([self._filling] if self._filling else []), *self._running]:
-            request.error = failure
-            self._remove(request, "error")
+            self._fail(request, failure)

@@ -27,7 +27,7 @@ class ChatTemplate:
     def __init__(self, where: str, templates: Mapping[str, str], special: Mapping[str, str]):
         self._where, self._templates, self._special = where, dict(templates), dict(special)
 
-    def __call__(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True,
+    def __call__(self, messages: Sequence[Mapping[str, Any]], /, *, add_generation_prompt: bool = True,
                  **variables: Any) -> str:
         """Returns the text of the messages, by default with the start of the answer. Raises `mpc.InvalidArgument` if
         the template refuses them."""
@@ -35,10 +35,10 @@ class ChatTemplate:
         if name not in self._templates:
             raise InvalidArgument(self._where, "has no default chat template, only " + ", ".join(
                 printable(f"'{known}'") for known in self._templates))
-        given = {"tools": None, "documents": None, **self._special, **_plain(variables)}
         try:
-            return str(self._compiled(name).render(messages=_plain(messages),
-                                                   add_generation_prompt=add_generation_prompt, **given))
+            given = {"tools": None, "documents": None, **self._special, **_plain(variables),
+                     "messages": _plain(messages), "add_generation_prompt": add_generation_prompt}
+            return str(self._compiled(name).render(given))
         except (InvalidArgument, Unavailable):
             raise
         except Exception as error:  # noqa: BLE001 - a template may raise anything

@@ -21,6 +21,9 @@ _SPLITS: dict[str, str | None] = {
 }
 # Values of `tokenizer.ggml.token_type`.
 _CONTROL, _USER_DEFINED = 3, 4
+# Bounds of vocabularies for SentencePiece, whose merges mpc computes: the length of a token, in characters, and the
+# number of merges.
+_LONGEST_TOKEN, _MOST_MERGES = 256, 2_000_000
 
 
 # struct's format of each type of value, by its number.
@@ -182,13 +185,22 @@ def _sentence_piece(tokenizers: Any, metadata: Metadata, path: str, tokens: list
     scores = metadata.get("tokenizer.ggml.scores", list, [])
     if len(scores) != len(tokens):
         raise InvalidArgument(path, f"has {len(tokens)} tokens and {len(scores)} scores")
-    merges = [(-scores[i], i, token[:at], token[at:]) for i, token in enumerate(tokens) for at in range(1, len(token))
-              if token[:at] in vocabulary and token[at:] in vocabulary]
-    merges.sort(key=lambda merge: merge[:2])
+    longest = max(map(len, tokens), default=0)
+    if longest > _LONGEST_TOKEN:
+        raise InvalidArgument(path, f"has a token of {longest} characters, but mpc reads tokens of at most "
+                              f"{_LONGEST_TOKEN}; give mpc.Decoder a tokenizer.json")
+    # Each merge as the token that it makes, and the length of the first part.
+    merges: list[tuple[int, int]] = []
+    for i, token in enumerate(tokens):
+        merges += [(i, at) for at in range(1, len(token)) if token[:at] in vocabulary and token[at:] in vocabulary]
+        if len(merges) > _MOST_MERGES:
+            raise InvalidArgument(path, f"has more than {_MOST_MERGES} pairs of tokens that make a token, which no "
+                                  "vocabulary has; give mpc.Decoder a tokenizer.json")
+    merges.sort(key=lambda merge: -scores[merge[0]])
     unknown = metadata.token("unknown")
     made = tokenizers.Tokenizer(tokenizers.models.BPE(
-        vocabulary, [merge[2:] for merge in merges], unk_token=tokens[0 if unknown is None else unknown], fuse_unk=True,
-        byte_fallback=True))
+        vocabulary, [(tokens[i][:at], tokens[i][at:]) for i, at in merges],
+        unk_token=tokens[0 if unknown is None else unknown], fuse_unk=True, byte_fallback=True))
     has_space = metadata.get("tokenizer.ggml.add_space_prefix", bool, True)
     spaces = tokenizers.normalizers.Replace(" ", "▁")
     made.normalizer = tokenizers.normalizers.Sequence(

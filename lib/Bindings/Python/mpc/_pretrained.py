@@ -4,9 +4,13 @@ tokens and sampling defaults."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
+import re
+import stat
+import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +18,14 @@ from typing import Any
 from . import _gguf
 from ._chat_template import ChatTemplate
 from ._errors import InvalidArgument, ModelWarning, NotFound
-from ._prompts import read_tokenizer
+from ._prompts import parse_tokenizer
+from ._sampling import Sampling
 from ._text import printable
 
-# Largest configuration file, in bytes.
-_LARGEST_FILE = 16 << 20
+# Largest configuration file and tokenizer, in bytes.
+_LARGEST_FILE, _LARGEST_TOKENIZER = 16 << 20, 256 << 20
+# Links in the Hugging Face hub's download cache, from the folder `snapshots/REVISION`.
+_BLOB = re.compile(r"\.\./\.\./blobs/(?!\.\.?$)[^/]+", re.DOTALL)
 # Default capacity of the KV cache, in tokens; models of very long texts need not use their maximum.
 _USUAL_CAPACITY = 2048
 _LENGTHS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length")
@@ -38,8 +45,14 @@ class Pretrained:
     model: str
     tokenizer: Any = None
     chat_template: ChatTemplate | None = None
-    capacity: int = _USUAL_CAPACITY
+    # Maximum length of a text, in tokens; None if the model does not have it.
+    longest: int | None = None
     defaults: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> int:
+        """Default number of rows of the KV cache."""
+        return min(self.longest or _USUAL_CAPACITY, _USUAL_CAPACITY)
 
     def options(self) -> dict[str, Any]:
         """Arguments of `mpc.Decoder` besides the model and the capacity."""
@@ -55,19 +68,24 @@ def read(given: str | os.PathLike[str]) -> Pretrained:
         _read_gguf(found)
         return found
     folder = path if path.is_dir() else path.parent
-    if (folder / "tokenizer.json").is_file():
-        found.tokenizer = read_tokenizer(folder / "tokenizer.json")
+    data = _read_file(folder / "tokenizer.json", _LARGEST_TOKENIZER)
+    if data is not None:
+        found.tokenizer = parse_tokenizer(str(folder / "tokenizer.json"), data)
     config = _read_json(folder / "config.json")
     lengths = [_whole(number, folder / "config.json", key) for part in (config, config.get("text_config") or {})
                for key, number in _mapping(part, folder / "config.json").items()
                if key in _LENGTHS and number is not None]
     if lengths:
-        found.capacity = min(lengths[0], _USUAL_CAPACITY)
+        found.longest = lengths[0]
     names = _read_json(folder / "tokenizer_config.json")
     special = {**_texts(_read_json(folder / "special_tokens_map.json")), **_texts(names)}
     found.chat_template = _template(folder, names, special)
     generation = _read_json(folder / "generation_config.json")
     found.defaults = _sampling(generation, folder / "generation_config.json")
+    try:
+        Sampling().with_options(found.defaults).sampler(())
+    except InvalidArgument as error:
+        raise InvalidArgument(str(folder / "generation_config.json"), f"has an invalid option: {error}") from None
     found.defaults["end"] = _ends(folder, generation, config, special.get("eos_token"), found.tokenizer)
     return found
 
@@ -76,7 +94,7 @@ def _read_gguf(found: Pretrained) -> None:
     """Reads the metadata of a GGUF file, which has everything in it."""
     metadata = _gguf.Metadata(found.model)
     found.tokenizer = _gguf.tokenizer(metadata, found.model)
-    found.capacity = min(_gguf.capacity(metadata) or _USUAL_CAPACITY, _USUAL_CAPACITY)
+    found.longest = _gguf.capacity(metadata)
     found.defaults["end"] = _gguf.ends(metadata)
     template = metadata.get("tokenizer.chat_template", str)
     if template is not None:
@@ -98,17 +116,44 @@ def _model_of(path: pathlib.Path) -> pathlib.Path:
     raise NotFound(str(path), f"has no model: neither weights in .safetensors files nor model.onnx{remedy}")
 
 
-def _read_json(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the object in a file; empty without a file."""
+def _open_inside(path: pathlib.Path) -> int:
+    """Opens a file of a model's folder. Of symbolic links, which may lead out of the folder, only those of the hub's
+    cache are followed."""
+    # O_NONBLOCK: opening a FIFO would wait for its writer.
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except FileNotFoundError:
-        return {}
+        return os.open(path, flags)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    target = os.readlink(path)
+    if not _BLOB.fullmatch(target):
+        raise InvalidArgument(str(path), f"is a symbolic link to '{printable(target)}', but only links to "
+                              "'../../blobs/NAME' are followed; copy the file into the folder")
+    return os.open(path.parent / target, flags)
+
+
+def _read_file(path: pathlib.Path, most: int) -> bytes | None:
+    """Returns the bytes of a file in a model's folder; None without a file."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        with open(path, "rb", opener=lambda *_: _open_inside(path)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InvalidArgument(str(path), "is not a regular file")
+            data = file.read(most + 1)
     except OSError as error:
         raise NotFound(str(path), f"cannot be read: {error.strerror}") from None
-    if len(data) > _LARGEST_FILE:
-        raise InvalidArgument(str(path), f"has more than {_LARGEST_FILE >> 20} MiB, which no configuration has")
+    if len(data) > most:
+        raise InvalidArgument(str(path), f"has more than {most >> 20} MiB, which no such file has")
+    return data
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the object in a file; empty without a file."""
+    data = _read_file(path, _LARGEST_FILE)
+    if data is None:
+        return {}
     try:
         return _mapping(json.loads(data), path)
     except (ValueError, RecursionError) as error:
@@ -131,8 +176,10 @@ def _whole(value: Any, path: pathlib.Path, key: str) -> int:
 
 
 def _number(value: Any, path: pathlib.Path, key: str) -> float:
-    if type(value) not in (int, float):
-        raise InvalidArgument(str(path), f"has {printable(json.dumps(value)[:40])} as '{key}', expected a number")
+    # A whole number may be larger than any floating-point number.
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise InvalidArgument(str(path), f"has {printable(json.dumps(value)[:40])} as '{key}', expected a finite "
+                              "number")
     return float(value)
 
 
@@ -148,23 +195,22 @@ def _texts(names: dict[str, Any]) -> dict[str, str]:
 
 def _template(folder: pathlib.Path, names: dict[str, Any], special: dict[str, str]) -> ChatTemplate | None:
     path = folder / "chat_template.jinja"
-    if path.is_file():
-        if path.stat().st_size > _LARGEST_FILE:
-            raise InvalidArgument(str(path), f"has more than {_LARGEST_FILE >> 20} MiB, which no template has")
+    data = _read_file(path, _LARGEST_FILE)
+    if data is not None:
         try:
-            return ChatTemplate(str(path), {"default": path.read_text(encoding="utf-8")}, special)
+            return ChatTemplate(str(path), {"default": data.decode()}, special)
         except ValueError:
             raise InvalidArgument(str(path), "is not UTF-8 text") from None
     path, given = folder / "tokenizer_config.json", names.get("chat_template")
-    if isinstance(given, list):
-        given = {_mapping(each, path).get("name"): each.get("template") for each in given}
-    elif isinstance(given, str):
-        given = {"default": given}
     if given is None:
         return None
-    if not isinstance(given, dict) or not all(isinstance(text, str) for item in given.items() for text in item):
+    if isinstance(given, list):
+        named = [(_mapping(each, path).get("name"), each.get("template")) for each in given]
+    else:
+        named = list(given.items()) if isinstance(given, dict) else [("default", given)]
+    if not all(isinstance(text, str) for item in named for text in item):
         raise InvalidArgument(str(path), "has a 'chat_template' that is neither a text nor a list of names and texts")
-    return ChatTemplate(str(path), given, special)
+    return ChatTemplate(str(path), dict(named), special)
 
 
 def _sampling(generation: dict[str, Any], path: pathlib.Path) -> dict[str, Any]:

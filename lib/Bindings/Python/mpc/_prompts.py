@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import os
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
@@ -37,7 +38,7 @@ class PromptEncoder:
     def encode(self, prompt: Prompt, variables: Mapping[str, Any] | None = None) -> list[int]:
         """Returns the tokens of a prompt."""
         if is_chat(prompt):
-            text = self.render(prompt, **(variables or {}))
+            text = self.render(prompt, **self._named(variables))
             # The template writes the special tokens.
             return list(self.checked_tokenizer().encode(self._checked(text), add_special_tokens=False).ids)
         if variables:
@@ -49,6 +50,17 @@ class PromptEncoder:
         except TypeError as error:
             raise InvalidArgument("prompt", f"must be a text, token ids or messages: {error}") from None
 
+    @staticmethod
+    def _named(variables: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Checks variables of the chat template."""
+        if variables is None:
+            return {}
+        if not isinstance(variables, Mapping) or not all(isinstance(name, str) for name in variables):
+            raise InvalidArgument("variables", "must be a mapping from the names of variables to their values")
+        if "messages" in variables:
+            raise InvalidArgument("variables", "have the name 'messages', which is that of the prompt in a template")
+        return dict(variables)
+
     def _checked(self, text: str) -> str:
         try:
             text.encode()
@@ -57,7 +69,7 @@ class PromptEncoder:
                                   f"{error.start}: '{printable(text[error.start])}'") from None
         return text
 
-    def render(self, messages: Any, **variables: Any) -> str:
+    def render(self, messages: Any, /, **variables: Any) -> str:
         """Returns the text of messages by the chat template."""
         if self.template is None:
             raise InvalidArgument(self._name, "was given messages, but has no chat template; give a text, or give "
@@ -83,14 +95,23 @@ def read_tokenizer(given: Any) -> Any:
     if not isinstance(given, (str, os.PathLike)):
         return given
     path = os.fspath(given)
+    if not os.path.isfile(path):
+        raise NotFound(path, "is no file")
+    try:
+        data = pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise NotFound(path, f"cannot be read: {error.strerror}") from None
+    return parse_tokenizer(path, data)
+
+
+def parse_tokenizer(path: str, data: bytes) -> Any:
+    """Returns the tokenizer of the bytes of the `tokenizer.json` at `path`."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise Unavailable(path, "needs the package tokenizers, which is not installed: "
                           "pip install tokenizers") from None
-    if not os.path.isfile(path):
-        raise NotFound(path, "is no file")
     try:
-        return Tokenizer.from_file(path)
+        return Tokenizer.from_buffer(data)
     except Exception as error:  # noqa: BLE001 - the package raises Exception itself
-        raise InvalidArgument(path, f"is not a tokenizer: {error}") from None
+        raise InvalidArgument(path, f"is not a tokenizer: {printable(str(error))}") from None

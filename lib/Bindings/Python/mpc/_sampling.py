@@ -11,6 +11,9 @@ from typing import Any, TypedDict, Union
 from . import _mpc
 from ._errors import InvalidArgument
 
+# Largest and smallest normal float32 numbers.
+_LARGEST_FLOAT, _LEAST_FLOAT = (2 - 2.0 ** -23) * 2.0 ** 127, 2.0 ** -126
+
 
 class Options(TypedDict, total=False):
     """Keyword arguments of `generate`, `generate_all` and `submit`. What is not given is the decoder's default."""
@@ -42,7 +45,7 @@ class Sampling:
 
     def with_options(self, options: Mapping[str, Any]) -> Sampling:
         """Returns the options with those in `options` replaced. Raises `mpc.InvalidArgument` if a number of tokens,
-        a seed, an end token or a stop string has no meaning, `TypeError` for an unknown name."""
+        a seed, an end token, a stop string or a repetition penalty is invalid, `TypeError` for an unknown name."""
         given, known = dict(options), [field.name for field in fields(self)]
         for name in given:
             if name not in known:
@@ -57,6 +60,10 @@ class Sampling:
                 given[name] = operator.index(given[name])
                 if not 0 <= given[name] < 1 << bits:
                     raise InvalidArgument(name, f"is {given[name]}, but must be from 0 to {(1 << bits) - 1}")
+        penalty = given.get("repetition_penalty", 1.0)
+        # Logits are divided by it in float32; others check that it is above 0.
+        if penalty > _LARGEST_FLOAT or 0 < penalty < _LEAST_FLOAT:
+            raise InvalidArgument("repetition_penalty", f"is {penalty}, but must be a normal float32 number above 0")
         end = given.pop("end", None)
         if end is not None:
             given["end"] = tuple(operator.index(token) for token in (end if isinstance(end, Iterable) else (end,)))

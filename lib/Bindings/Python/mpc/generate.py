@@ -30,6 +30,8 @@ _FAILED, _INTERRUPTED = 1, 130
 _TOKENS = 256
 # The KV cache is rounded up, so that prompts of similar lengths share a cached compile.
 _CAPACITY_STEP = 64
+# Largest number of rows of the KV cache.
+_MOST_ROWS = 1 << 30
 _OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
 
 
@@ -90,16 +92,26 @@ def _open(arguments: argparse.Namespace, prompt: Prompt | None) -> Decoder:
     if arguments.tokenizer is not None:
         options["tokenizer"] = read_tokenizer(arguments.tokenizer)
     overrides = []
-    for given in arguments.set:
-        name, equals, kind = given.rpartition("=")
+    for override in arguments.set:
+        name, equals, kind = override.rpartition("=")
         if not equals:
-            raise InvalidArgument("--set", f"is '{given}', expected NAME=TYPE")
+            raise InvalidArgument("--set", f"is '{override}', expected NAME=TYPE")
         overrides.append((name, kind))
-    capacity = arguments.cache or found.capacity
-    if prompt is not None and not arguments.cache:
+    capacity = found.capacity if arguments.cache is None else arguments.cache
+    if arguments.cache is not None and not 2 <= capacity <= _MOST_ROWS:
+        raise InvalidArgument("--cache", f"is {capacity}, but must be from 2 to {_MOST_ROWS}")
+    if prompt is not None:
         encoder = PromptEncoder(found.model, options["tokenizer"], found.chat_template, "give it by --tokenizer")
-        needed = max(len(encoder.encode(prompt)) + (arguments.tokens or _TOKENS), arguments.chunk)
-        capacity = -(-needed // _CAPACITY_STEP) * _CAPACITY_STEP
+        given = len(encoder.encode(prompt))
+        if arguments.cache is None:
+            needed = max(given + (arguments.tokens or _TOKENS), arguments.chunk)
+            capacity = -(-needed // _CAPACITY_STEP) * _CAPACITY_STEP
+            if capacity > _MOST_ROWS:
+                raise InvalidArgument("--tokens and --chunk", f"need {capacity} rows of the KV cache, but at most "
+                                      f"{_MOST_ROWS} are possible; give smaller numbers")
+        if found.longest is not None and given + (arguments.tokens or 1) > found.longest:
+            warnings.warn(ModelWarning(f"{arguments.model}: a prompt of {given} tokens and {arguments.tokens or 1} "
+                                       f"more exceed the model's maximum length of {found.longest} tokens"), stacklevel=2)
     return Decoder(found.model, policy=arguments.policy, overrides=overrides, device=arguments.device,
                    threads=arguments.threads, capacity=capacity, chunk=arguments.chunk, **options)
 
@@ -114,11 +126,15 @@ class _Terminal:
                 stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> None:
-        """Writes text at once."""
+        """Writes text at once. Raises `OSError` with the file name "stdout"."""
         if self._escapes:
             text = "".join(c if c in "\n\t" or ord(c) >= 0xA0 or " " <= c <= "~" else f"\\x{ord(c):02x}" for c in text)
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError as error:
+            error.filename = "stdout"
+            raise
 
 
 @contextlib.contextmanager
@@ -184,36 +200,41 @@ def _converse(arguments: argparse.Namespace, decoder: Decoder, terminal: _Termin
         messages = [*said, {"role": "assistant", "content": request.text}]
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Runs the program; returns its exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(given)
+def _run(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in _OPTIONS if getattr(arguments, name) is not None}
     options.update({"stop": arguments.stop} if arguments.stop else {})
     terminal = _Terminal()
     warnings.showwarning = _warn
+    prompt = _prompt(arguments)
+    if arguments.tokens is not None or prompt is None:
+        options["tokens"] = arguments.tokens
+    Sampling().with_options(options).sampler(())
+    decoder = _open(arguments, prompt)
+    if prompt is None:
+        _converse(arguments, decoder, terminal, options)
+        return 0
+    batch = decoder.batch(prefixes=0)
+    request = batch.submit(prompt, **options)
+    _write(batch, request, terminal, arguments.quiet)
+    return _INTERRUPTED if request.finish_reason == "cancelled" else 0
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the program; returns its exit code."""
     try:
-        prompt = _prompt(arguments)
-        if arguments.tokens is not None or prompt is None:
-            options["tokens"] = arguments.tokens
-        Sampling().with_options(options).sampler(())
-        decoder = _open(arguments, prompt)
-        if prompt is None:
-            _converse(arguments, decoder, terminal, options)
-            return 0
-        batch = decoder.batch(prefixes=0)
-        request = batch.submit(prompt, **options)
-        _write(batch, request, terminal, arguments.quiet)
-        return _INTERRUPTED if request.finish_reason == "cancelled" else 0
+        return _run(_parser().parse_args(given))
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader of stdout has ended; nothing is left to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
     except (Error, UnicodeDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return _FAILED
+    except OSError as error:
+        # Python flushes stdout once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of a pipe ends when it has what it needs.
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: {error.filename or 'stdin'}: {error.strerror}", file=sys.stderr)
         return _FAILED
 
 
