@@ -49,6 +49,14 @@ public:
   Status readMetadata(const Json &entries);
   Status readTensor(const std::string &name, const Json &entry);
 
+  /// Returns the bytes of all tensors, which do not overlap.
+  uint64_t used() const {
+    uint64_t sum = 0;
+    for (const auto &[begin, end] : taken)
+      sum += end - begin;
+    return sum;
+  }
+
   SafetensorsHeader header;
 
 private:
@@ -85,11 +93,12 @@ Status HeaderReader::readMetadata(const Json &entries) {
 Status HeaderReader::readTensor(const std::string &name, const Json &entry) {
   std::string what = "tensor '" + name.substr(0, 200) + "' ";
   auto field = [&](const char *key) {
+    static const Json none;
     auto found = entry.is_object() ? entry.find(key) : entry.end();
-    return found == entry.end() ? Json() : *found;
+    return found == entry.end() ? &none : &*found;
   };
-  Json dtype = field("dtype"), shape = field("shape"),
-       offsets = field("data_offsets");
+  const Json &dtype = *field("dtype"), &shape = *field("shape"),
+             &offsets = *field("data_offsets");
   auto isCount = [](const Json &value) {
     return value.is_number_unsigned() &&
            value.get<uint64_t>() <= uint64_t(INT64_MAX);
@@ -161,5 +170,9 @@ Result<SafetensorsHeader> mpc::readSafetensorsHeader(
     if (name != "__metadata__")
       if (Status status = reader.readTensor(name, entry); !status.ok())
         return status;
+  if (reader.used() != bytes.size() - offset)
+    return bad("has " + std::to_string(bytes.size() - offset) +
+               " bytes of data, but its tensors have " +
+               std::to_string(reader.used()));
   return std::move(reader.header);
 }

@@ -286,6 +286,35 @@ def test_the_prefix_of_the_base_model_may_be_missing(decoders, tmp_path):
     np.testing.assert_array_equal(run(tmp_path), wanted)
 
 
+@pytest.mark.parametrize("name, embedding, head", [
+    ("llama-biases-tied", "model.embed_tokens.weight", "lm_head.weight"),
+    ("gpt2", "transformer.wte.weight", "lm_head.weight"),
+])
+def test_a_different_head_is_not_tied(decoders, tmp_path, name, embedding, head):
+    """transformers ties tensors only if they are equal or one is missing."""
+    from safetensors.torch import load_file, save_file
+    model, folder = decoders(name)
+    edited(folder, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    assert head not in weights
+    for factor in (1, 2):
+        save_file(weights | {head: factor * weights[embedding]}, tmp_path / "model.safetensors", {"format": "pt"})
+        np.testing.assert_array_equal(run(tmp_path), factor * run(folder))
+        loaded = type(model).from_pretrained(tmp_path)
+        assert torch.equal(loaded.lm_head.weight, factor * weights[embedding])
+
+
+def test_an_untied_masked_head_has_its_own_bias(tmp_path):
+    model = random_model("BertForMaskedLM", dict(SIZES, tie_word_embeddings=False))
+    model.save_pretrained(tmp_path)
+    assert not torch.equal(model.cls.predictions.bias, model.cls.predictions.decoder.bias)
+    inputs = dict(input_ids=tokens(1, 12), attention_mask=torch.ones(1, 12, dtype=torch.int64),
+                  token_type_ids=torch.zeros(1, 12, dtype=torch.int64))
+    function = mpc.compile(tmp_path, policy="float32")
+    judge(function, numpy(inputs), "logits", results(function, **numpy(inputs))["logits"],
+          exact(model, **inputs).logits)
+
+
 @pytest.mark.parametrize("changes, text", [
     (dict(architectures=["FooForCausalLM"]), "architecture 'FooForCausalLM', which is not supported.*LlamaForCausalLM"),
     (dict(architectures=None), "no key 'architectures'"),

@@ -35,8 +35,8 @@ struct SafetensorsHeader {
     uint64_t offset = 0;
   };
   std::map<std::string, std::string> metadata;
-  /// Sorted by name. Types agree with the sizes; the ranges are inside the file
-  /// and do not overlap.
+  /// Sorted by name. Types agree with the sizes; the ranges are inside the
+  /// file, do not overlap and cover all bytes after the header.
   std::vector<Tensor> tensors;
 };
 

@@ -16,9 +16,13 @@
 
 namespace mpc {
 
-/// Parses a JSON object. Fails at `where`, with `what` as the subject ("has a
-/// header"), if `text` is not one or if an object has a key twice, which would
-/// hide an entry. Nesting is limited by memory only: nothing recurses.
+/// Maximum nesting of arrays and objects. Copies and texts of JSON values
+/// recurse.
+inline constexpr size_t kMostJsonDepth = 64;
+
+/// Parses a JSON object in linear time. Fails at `where`, with `what` as the
+/// subject ("has a header"), if `text` is not one, if it is nested deeper than
+/// kMostJsonDepth, or if an object has a key twice, which would hide an entry.
 Result<nlohmann::json> parseStrictJson(std::string_view text,
                                        const std::string &where,
                                        const std::string &what);

@@ -21,6 +21,16 @@ static std::string shortText(const Json &value) {
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
 
+/// Returns a number above zero that is finite in f32, or nullopt.
+static std::optional<double> positiveNumber(const Json &value) {
+  double number = value.is_number() ? value.get<double>() : NAN;
+  if (!(float(number) > 0) || !std::isfinite(float(number)))
+    return std::nullopt;
+  return number;
+}
+static constexpr const char *kPositive =
+    ", expected a number above zero within the range of float32";
+
 const Json *ConfigReader::find(StringRef key) {
   known.insert(key.str());
   auto found = object.find(key.str());
@@ -59,12 +69,10 @@ std::optional<double> ConfigReader::optionalPositive(StringRef key) {
   const Json *value = find(key);
   if (!value)
     return std::nullopt;
-  double number = value->is_number() ? value->get<double>() : NAN;
-  if (!(number > 0) || !std::isfinite(number)) {
-    fail(key, "is " + shortText(*value) + ", expected a number above zero");
-    return 1;
-  }
-  return number;
+  std::optional<double> number = positiveNumber(*value);
+  if (!number)
+    fail(key, "is " + shortText(*value) + kPositive);
+  return number.value_or(1);
 }
 
 double ConfigReader::positive(StringRef key, std::optional<double> fallback) {
@@ -123,14 +131,12 @@ std::vector<double> ConfigReader::numbers(StringRef key) {
     fail(key, "is " + shortText(*value) + ", expected a list of numbers");
   else
     for (const Json &entry : *value) {
-      double number = entry.is_number() ? entry.get<double>() : NAN;
-      if (!(number > 0) || !std::isfinite(number)) {
-        fail(key, "has the entry " + shortText(entry) +
-                      ", expected a number above "
-                      "zero");
+      std::optional<double> number = positiveNumber(entry);
+      if (!number) {
+        fail(key, "has the entry " + shortText(entry) + kPositive);
         return {};
       }
-      list.push_back(number);
+      list.push_back(*number);
     }
   return list;
 }

@@ -36,15 +36,19 @@ public:
   /// Returns the value, or null if it is missing or null.
   const Json *find(llvm::StringRef key);
   bool has(llvm::StringRef key) { return find(key) != nullptr; }
+  /// Returns true if the key is missing, rather than null.
+  bool isMissing(llvm::StringRef key) const {
+    return !object.contains(key.str());
+  }
   /// An integer from `low` to `high`; without a fallback the key is required.
   int64_t integer(llvm::StringRef key, int64_t low, int64_t high,
                   std::optional<int64_t> fallback = {});
-  /// A finite number above zero.
+  /// A number above zero that is finite in f32, in which models compute.
   double positive(llvm::StringRef key, std::optional<double> fallback = {});
   std::optional<double> optionalPositive(llvm::StringRef key);
   bool flag(llvm::StringRef key, bool fallback);
   std::string text(llvm::StringRef key, llvm::StringRef fallback);
-  /// A list of strings or of finite positive numbers; empty if missing.
+  /// A list of strings or of such numbers; empty if missing.
   std::vector<std::string> texts(llvm::StringRef key);
   std::vector<double> numbers(llvm::StringRef key);
 

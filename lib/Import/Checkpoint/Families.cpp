@@ -99,6 +99,10 @@ static constexpr std::pair<const char *, const char *> kGpt2Values[] = {
     {"add_cross_attention", "false"}};
 static constexpr std::pair<const char *, const char *> kGemmaValues[] = {
     {"use_bidirectional_attention", "false"}};
+/// Gemma 3 has this key, but does not apply it.
+static constexpr std::pair<const char *, const char *> kGemma3Values[] = {
+    {"use_bidirectional_attention", "false"},
+    {"attn_logit_softcapping", "null"}};
 /// Gemma's first configurations had the activation under two keys.
 static constexpr const char *kGemmaKeys[] = {"hidden_act",
                                              "cache_implementation"};
@@ -230,10 +234,9 @@ static constexpr Architecture kModernBert[] = {
      kModernBertClassifier},
 };
 
-/// Tied copies, heads of pretraining, and poolers of models without one.
+/// Heads of pretraining, and poolers of models without one.
 static constexpr const char *kBertTensors[] = {
-    "*position_ids", "cls.seq_relationship.*", "cls.predictions.decoder.bias",
-    "*pooler.dense.*", "lm_head.decoder.bias"};
+    "*position_ids", "cls.seq_relationship.*", "*pooler.dense.*"};
 static constexpr std::pair<const char *, const char *> kBertValues[] = {
     {"position_embedding_type", "\"absolute\""},
     {"is_decoder", "false"},
@@ -278,7 +281,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .prefix = "model.",
        .names = kLlamaNames,
        .rope = {.form = RopeForm::One, .theta = kTheta},
-       .windows = {.layers = WindowLayers::All},
+       .windows = {.layers = WindowLayers::All, .defaultValue = 4096},
        .ignoredTensors = kRopeBuffers},
       {.modelType = "qwen2",
        .architectures = kQwen2,
@@ -286,7 +289,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .names = kLlamaNames,
        .qkvBias = kYes,
        .rope = {.form = RopeForm::One, .theta = kTheta},
-       .windows = {.layers = WindowLayers::FromLayer},
+       .windows = {.layers = WindowLayers::FromLayer, .defaultValue = 4096},
        .ignoredTensors = kRopeBuffers},
       {.modelType = "qwen3",
        .architectures = kQwen3,
@@ -297,7 +300,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .attentionOutBias = kAttentionBias,
        .qkNorm = true,
        .rope = {.form = RopeForm::One, .theta = kTheta},
-       .windows = {.layers = WindowLayers::FromLayer}},
+       .windows = {.layers = WindowLayers::FromLayer, .defaultValue = 4096}},
       {.modelType = "gemma2",
        .architectures = kGemma2,
        .prefix = "model.",
@@ -311,10 +314,12 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .qkvBias = kAttentionBias,
        .attentionOutBias = kAttentionBias,
        .scaleKey = "query_pre_attn_scalar",
-       .attentionCapKey = "attn_logit_softcapping",
-       .logitCapKey = "final_logit_softcapping",
+       .attentionCap = {"attn_logit_softcapping", 50},
+       .logitCap = {"final_logit_softcapping", 30},
        .rope = {.form = RopeForm::One, .theta = kTheta},
-       .windows = {.layers = WindowLayers::AllButLast, .period = 2},
+       .windows = {.layers = WindowLayers::AllButLast,
+                   .defaultValue = 4096,
+                   .period = 2},
        .scalesEmbeddings = true,
        .isTied = true,
        .ignoredKeys = kGemmaKeys,
@@ -333,26 +338,28 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
        .attentionOutBias = kAttentionBias,
        .qkNorm = true,
        .scaleKey = "query_pre_attn_scalar",
-       .attentionCapKey = "attn_logit_softcapping",
-       .logitCapKey = "final_logit_softcapping",
+       .logitCap = {"final_logit_softcapping"},
        .rope = {.form = RopeForm::ByWindow,
                 .theta = kTheta,
                 .defaultTheta = 1e6,
                 .windowTheta = "rope_local_base_freq"},
        .windows = {.layers = WindowLayers::AllButLast,
+                   .defaultValue = 4096,
                    .periodKey = "sliding_window_pattern",
                    .period = 6},
        .scalesEmbeddings = true,
        .isTied = true,
        .ignoredKeys = kGemmaKeys,
-       .requiredValues = kGemmaValues},
+       .requiredValues = kGemma3Values},
       {.modelType = "phi3",
        .architectures = kPhi3,
        .prefix = "model.",
        .names = kLlamaNames,
        .keys = {.defaultEpsilon = 1e-5},
        .qkv = QkvForm::Stacked,
-       .rope = {.form = RopeForm::One, .theta = kTheta},
+       .rope = {.form = RopeForm::One,
+                .theta = kTheta,
+                .fraction = "partial_rotary_factor"},
        .windows = {.layers = WindowLayers::All},
        .fusesGateUp = true},
       {.modelType = "gpt2",
@@ -462,6 +469,7 @@ llvm::ArrayRef<Family> mpc::checkpoint::families() {
                 .windowTheta = "local_rope_theta"},
        .windows = {.layers = WindowLayers::AllButFirst,
                    .key = "local_attention",
+                   .defaultValue = 128,
                    .divisor = 2,
                    .periodKey = "global_attn_every_n_layers",
                    .period = 3},

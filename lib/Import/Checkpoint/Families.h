@@ -66,6 +66,8 @@ enum class WindowLayers {
 struct Windows {
   WindowLayers layers = WindowLayers::None;
   const char *key = "sliding_window";
+  /// Value of a missing key, in tokens; 0: no window, as for null.
+  int64_t defaultValue = 0;
   /// Divides the key's value: encoders have half of the window on each side.
   int64_t divisor = 1;
   /// Key and default of the period.
@@ -87,9 +89,17 @@ struct RopeKeys {
   double defaultTheta = 10000;
   /// The same of layers with a sliding window.
   const char *windowTheta = nullptr;
-  /// Key of the rotated fraction of a head.
-  const char *fraction = "partial_rotary_factor";
+  /// Key of the rotated fraction of a head; null if the family rotates whole
+  /// heads.
+  const char *fraction = nullptr;
   double defaultFraction = 1;
+};
+
+/// Limit c of c * tanh(x / c): its key, and its value if the key is missing.
+/// Null stands for no limit.
+struct Cap {
+  const char *key = nullptr;
+  double value = 0;
 };
 
 /// Keys of sizes, and defaults of some.
@@ -128,7 +138,7 @@ struct Family {
   /// Key of the number whose inverse square root scales the scores, instead of
   /// the head size.
   const char *scaleKey = nullptr;
-  const char *attentionCapKey = nullptr, *logitCapKey = nullptr;
+  Cap attentionCap = {}, logitCap = {};
   RopeKeys rope = {};
   Windows windows = {};
 

@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mpc;
 using namespace mpc::checkpoint;
@@ -165,11 +166,14 @@ void FamilyReader::readForms() {
   if (family.scaleKey)
     scaled = keys.positive(family.scaleKey, 256);
   config.attentionScale = 1 / std::sqrt(scaled);
-  auto capOf = [&](const char *key) {
-    return key ? keys.optionalPositive(key).value_or(0) : 0;
+  auto capOf = [&](const Cap &cap) {
+    if (!cap.key)
+      return 0.0;
+    double missing = keys.isMissing(cap.key) ? cap.value : 0;
+    return keys.optionalPositive(cap.key).value_or(missing);
   };
-  config.attentionCap = capOf(family.attentionCapKey);
-  config.logitCap = capOf(family.logitCapKey);
+  config.attentionCap = capOf(family.attentionCap);
+  config.logitCap = capOf(family.logitCap);
   config.isGated = family.isGated;
   config.fusesGateUp = family.fusesGateUp;
   config.isTransposed = family.isTransposed;
@@ -208,8 +212,45 @@ void FamilyReader::readNames() {
     }
   config.ignored.assign(family.ignoredTensors.begin(),
                         family.ignoredTensors.end());
-  if (config.isTied)
-    config.ignored.push_back(config.names[Role::Head] + ".weight");
+}
+
+bool FamilyReader::areEqual(const std::string &first,
+                            const std::string &second) {
+  const StoredTensor *tensor = weights.find(first),
+                     *other = weights.find(second);
+  if (!tensor || !other || tensor->type != other->type)
+    return false;
+  Result<std::shared_ptr<const std::byte>> bytes = weights.read(first),
+                                           others = weights.read(second);
+  for (const Status &status : {bytes.status(), others.status()})
+    if (!status.ok()) {
+      keys.adopt(status);
+      return false;
+    }
+  return std::memcmp(bytes->get(), others->get(),
+                     size_t(*tensor->type.byteCount())) == 0;
+}
+
+void FamilyReader::readTies() {
+  if (config.head == HeadKind::None)
+    return;
+  std::string head = config.names[Role::Head];
+  bool wasTied = config.isTied;
+  if (wasTied && weights.find(head + ".weight")) {
+    config.isTied = areEqual(config.names[Role::TokenEmbedding] + ".weight",
+                             head + ".weight");
+    if (config.isTied)
+      config.ignored.push_back(head + ".weight");
+  }
+  // BERT has the bias of the head's layer under a second name, tied as well.
+  if (config.head != HeadKind::MaskedLm)
+    return;
+  std::string &bias = config.names[Role::HeadBias];
+  std::string own = head + ".bias";
+  if (bias != own && (!wasTied || weights.find(own))) {
+    config.ignored.push_back(bias);
+    bias = own;
+  }
 }
 
 void FamilyReader::readHead() {
@@ -234,6 +275,7 @@ void FamilyReader::readHead() {
   if (isClassifier)
     config.isTied = false;
   readNames();
+  readTies();
   std::string head = config.names[Role::Head] + ".weight";
   const StoredTensor *tensor = weights.find(head);
   // A missing matrix is reported when the graph is written.

@@ -35,6 +35,11 @@ private:
   void readWindows();
   void readRopes();
   void readHead();
+  /// Decides which of two tensors a tied model uses: the model is not tied if
+  /// the file has both and they differ.
+  void readTies();
+  /// Returns true if two tensors of the file have the same type and bytes.
+  bool areEqual(const std::string &first, const std::string &second);
   void readNames();
   /// Reads a scaling method with its parameters, which is at `path` of the
   /// configuration; `json` may be null.

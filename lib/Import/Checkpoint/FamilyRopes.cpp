@@ -22,7 +22,9 @@ void FamilyReader::readWindows() {
   const Windows &form = family.windows;
   if (form.layers == WindowLayers::None)
     return;
-  int64_t window = keys.integer(form.key, 1, kMostTokens, 0) / form.divisor;
+  int64_t missing = keys.isMissing(form.key) ? form.defaultValue : 0;
+  int64_t window =
+      keys.integer(form.key, 1, kMostTokens, missing) / form.divisor;
   bool isUsed = form.layers != WindowLayers::FromLayer ||
                 keys.flag("use_sliding_window", false);
   int64_t first = form.layers == WindowLayers::FromLayer
@@ -111,9 +113,15 @@ Rope FamilyReader::readRope(const Json *json, const std::string &path,
                            "llama3 and longrope");
   options.scaling = scaling.value_or(RopeScaling::None);
   options.theta = rope.positive("rope_theta", theta);
-  double fraction = rope.positive(
-      "partial_rotary_factor",
-      keys.positive(family.rope.fraction, family.rope.defaultFraction));
+  double fraction = 1;
+  if (family.rope.fraction) {
+    fraction = rope.positive(
+        "partial_rotary_factor",
+        keys.positive(family.rope.fraction, family.rope.defaultFraction));
+  } else {
+    rope.require("partial_rotary_factor", 1);
+    keys.require("partial_rotary_factor", 1);
+  }
   options.rotary = int64_t(double(config.headSize) * std::min(fraction, 1.0));
   if (fraction > 1 || options.rotary < 2 || options.rotary % 2 != 0)
     rope.fail("partial_rotary_factor",
@@ -169,7 +177,10 @@ Rope FamilyReader::readRope(const Json *json, const std::string &path,
   if (int64_t most = mostTokensOf(options); most > 0)
     config.mostTokens =
         config.mostTokens ? std::min(config.mostTokens, most) : most;
-  return makeRope(options);
+  Rope made = makeRope(options);
+  if (!isFinite(made))
+    keys.fail(path, "gives rotary frequencies that are not finite");
+  return made;
 }
 
 void FamilyReader::readRopes() {
@@ -182,6 +193,8 @@ void FamilyReader::readRopes() {
   const Json *scaling = keys.find("rope_scaling");
   std::string path = "rope_scaling";
   if (const Json *parameters = keys.find("rope_parameters")) {
+    if (scaling && *scaling != *parameters)
+      keys.fail(path, "differs from 'rope_parameters'; remove the wrong one");
     scaling = parameters;
     path = "rope_parameters";
   }

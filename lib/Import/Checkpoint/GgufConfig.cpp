@@ -202,7 +202,7 @@ double GgufConfigReader::number(StringRef key, std::optional<double> missing) {
   if (!value && missing)
     return *missing;
   std::optional<double> found = value ? value->number() : std::nullopt;
-  if (found && std::isfinite(*found) && *found >= 0)
+  if (found && std::isfinite(float(*found)) && *found >= 0)
     return *found;
   fail("'" + prefix() + key + "' " +
        (value ? "is no finite positive number" : "is missing"));
@@ -281,6 +281,8 @@ void GgufConfigReader::readAttention() {
   bool isRms = config.norm == NormKind::Rms;
   config.epsilon = number(isRms ? "attention.layer_norm_rms_epsilon"
                                 : "attention.layer_norm_epsilon");
+  if (!(float(config.epsilon) > 0))
+    fail("has an epsilon of its norms that is not above zero");
   if (const GgufValue *causal = find("attention.causal"))
     if (!causal->flag().value_or(false))
       fail("is not a decoder: '" + prefix() + "attention.causal' is false");
@@ -370,10 +372,14 @@ void GgufConfigReader::readRope() {
   if (!failure.ok())
     return;
   config.ropes.push_back(makeRope(options));
+  if (!isFinite(config.ropes.back()))
+    return fail("has rotary frequencies that are not finite");
   unscaled.theta = number("rope.freq_base_swa", family->windowBase);
   if (unscaled.theta == 0 || config.windows.empty())
     return;
   config.ropes.push_back(makeRope(unscaled));
+  if (!isFinite(config.ropes.back()))
+    return fail("has rotary frequencies that are not finite");
   for (int64_t window : config.windows)
     config.ropeOfLayer.push_back(window ? 1 : 0);
 }

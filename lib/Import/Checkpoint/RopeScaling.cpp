@@ -99,6 +99,13 @@ Rope mpc::checkpoint::makeRope(const RopeOptions &options) {
   return rope;
 }
 
+bool mpc::checkpoint::isFinite(const Rope &rope) {
+  return std::isfinite(float(rope.factor)) &&
+         std::ranges::all_of(rope.frequencies, [](float frequency) {
+           return std::isfinite(frequency);
+         });
+}
+
 int64_t mpc::checkpoint::mostTokensOf(const RopeOptions &options) {
   switch (options.scaling) {
   case RopeScaling::Dynamic:

@@ -50,6 +50,9 @@ struct RopeOptions {
 /// finite and positive.
 Rope makeRope(const RopeOptions &options);
 
+/// Returns true if all numbers of `rope` are finite in f32.
+bool isFinite(const Rope &rope);
+
 /// Returns the maximum length in tokens for which makeRope() is right, or 0 if
 /// there is none.
 int64_t mostTokensOf(const RopeOptions &options);

@@ -135,7 +135,8 @@ static Status addShards(SafetensorsStore &store, const std::string &folder) {
   for (auto &[shard, number] : shards) {
     number = count++;
     if (Status status = store.add(folder, shard); !status.ok())
-      return status.withNote(path + " lists this shard");
+      return Status(status.code(), status.where(),
+                    status.text() + "; " + kIndex + " lists this shard");
   }
   for (const auto &[tensor, shard] : map->items()) {
     const auto &name = shard.get_ref<const std::string &>();

@@ -218,6 +218,10 @@ TEST(GgufConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(Model().integer("attention.head_count_kv", 3).failure(),
             "m.gguf: has 4 heads for 3 heads of keys and values, which must "
             "divide them");
+  EXPECT_EQ(Model().real("attention.layer_norm_rms_epsilon", 0).failure(),
+            "m.gguf: has an epsilon of its norms that is not above zero");
+  EXPECT_EQ(Model().real("rope.scaling.factor", 1e-40f).failure(),
+            "m.gguf: has rotary frequencies that are not finite");
   EXPECT_EQ(Model().real("rope.freq_base", INFINITY).failure(),
             "m.gguf: 'llama.rope.freq_base' is no finite positive number");
   EXPECT_EQ(Model().tensor("token_embd.weight", {10}).failure(),

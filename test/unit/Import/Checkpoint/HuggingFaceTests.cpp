@@ -20,15 +20,26 @@ using namespace mpc::checkpoint;
 
 namespace {
 
-/// A store without tensors.
-class EmptyStore final : public WeightStore {
+/// A store of vectors of two bytes.
+class PairStore final : public WeightStore {
 public:
-  const StoredTensor *find(llvm::StringRef) const override { return nullptr; }
+  PairStore(std::map<std::string, std::string> pairs = {})
+      : pairs(std::move(pairs)) {}
+
+  const StoredTensor *find(llvm::StringRef name) const override {
+    static const StoredTensor tensor{{ElementType::UI8, {2}}, "pair"};
+    return pairs.contains(name.str()) ? &tensor : nullptr;
+  }
   std::vector<std::string> names() const override { return {}; }
   Result<std::shared_ptr<const std::byte>>
-  read(llvm::StringRef) const override {
-    return Status(StatusCode::NotFound, "", "is empty");
+  read(llvm::StringRef name) const override {
+    return std::shared_ptr<const std::byte>(
+        reinterpret_cast<const std::byte *>(pairs.at(name.str()).data()),
+        [](const std::byte *) {});
   }
+
+private:
+  std::map<std::string, std::string> pairs;
 };
 
 /// A small Llama; `more` are further keys, or keys in another place.
@@ -39,8 +50,14 @@ std::string llama(const std::string &more = "") {
          (more.empty() ? "" : ", " + more) + "}";
 }
 
-Result<ModelConfig> read(const std::string &text) {
-  return readHuggingFaceConfig(text, "config.json", EmptyStore());
+/// A small model of another class.
+std::string model(const std::string &name, const std::string &more = "") {
+  std::string text = llama(more);
+  return text.replace(text.find("LlamaForCausalLM"), 16, name);
+}
+
+Result<ModelConfig> read(const std::string &text, const PairStore &store = {}) {
+  return readHuggingFaceConfig(text, "config.json", store);
 }
 
 std::string failure(const std::string &text) {
@@ -115,8 +132,90 @@ TEST(HuggingFace, RefusesWrongConfigurations) {
                 "key 'rope_scaling.factor' is missing");
   expectFailure(llama(R"("rope_scaling": {"type": "default", "beta": 1})"),
                 "key 'rope_scaling.beta' with the value 1 is not known");
+  for (const char *key : {"rms_norm_eps", "rope_theta"})
+    for (const char *value : {"1e300", "1e-300"})
+      expectFailure(llama("\"" + std::string(key) + "\": " + value),
+                    "key '" + std::string(key) + "' is " +
+                        (value == std::string("1e300") ? "1e+300" : value));
+  expectFailure(
+      llama(R"("rope_scaling": {"type": "linear", "factor": 1e-40})"),
+      "key 'rope_scaling' gives rotary frequencies that are not finite");
+  expectFailure(llama(R"("partial_rotary_factor": 0.5)"),
+                "key 'partial_rotary_factor' is 0.5, but only 1 is supported");
+  expectFailure(llama(R"("rope_parameters": {"partial_rotary_factor": 0.5})"),
+                "but only 1 is supported");
+  expectFailure(llama(R"("rope_parameters": {"rope_theta": 1e4},
+                         "rope_scaling": {"type": "linear", "factor": 2})"),
+                "key 'rope_scaling' differs from 'rope_parameters'");
+  expectFailure(model("Gemma3ForCausalLM", R"("attn_logit_softcapping": 50)"),
+                "key 'attn_logit_softcapping' is 50, but only null");
+  std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  for (const char *key : {"hidden_size", "architectures", "x", "eos_token_id"})
+    expectFailure("{\"" + std::string(key) + "\": " + deep + "}",
+                  "has a configuration that is nested deeper than 64 levels");
+  EXPECT_FALSE(readEndIds("{\"eos_token_id\": " + deep + "}", "x").ok());
   expectFailure(llama(R"("head_dim": 7)"), "rotated elements of a head of 7");
   expectFailure(llama(R"("eos_token_id": "x")"), "key 'eos_token_id'");
+}
+
+TEST(HuggingFace, AcceptsEqualRopes) {
+  std::string rope = R"({"rope_type": "linear", "factor": 2})";
+  Result<ModelConfig> config =
+      read(llama(R"("partial_rotary_factor": 1.0, "rope_scaling": )" + rope +
+                 R"(, "rope_parameters": )" + rope));
+  ASSERT_TRUE(config.ok()) << config.status().toString();
+  EXPECT_EQ(config->ropes[0].frequencies[0], 0.5f);
+}
+
+// A missing key stands for the class's default, null for none.
+TEST(HuggingFace, ReadsDefaultsOfClasses) {
+  auto readClass = [](const std::string &name, const std::string &more = "") {
+    Result<ModelConfig> config = read(model(name, more));
+    EXPECT_TRUE(config.ok()) << config.status().toString();
+    return config.ok() ? *config : ModelConfig();
+  };
+  ModelConfig gemma = readClass("Gemma2ForCausalLM");
+  EXPECT_EQ(gemma.attentionCap, 50);
+  EXPECT_EQ(gemma.logitCap, 30);
+  EXPECT_EQ(gemma.windows, (std::vector<int64_t>{4096, 0}));
+  gemma = readClass("Gemma2ForCausalLM", R"("attn_logit_softcapping": null,
+                                       "final_logit_softcapping": null)");
+  EXPECT_EQ(gemma.attentionCap, 0);
+  EXPECT_EQ(gemma.logitCap, 0);
+  EXPECT_EQ(readClass("Gemma3ForCausalLM").logitCap, 0);
+  EXPECT_EQ(readClass("MistralForCausalLM").windows,
+            (std::vector<int64_t>{4096, 4096}));
+  EXPECT_TRUE(readClass("MistralForCausalLM", R"("sliding_window": null)")
+                  .windows.empty());
+}
+
+TEST(HuggingFace, TiesEqualTensorsOnly) {
+  auto isTied = [](const PairStore &store) {
+    Result<ModelConfig> config =
+        read(llama(R"("tie_word_embeddings": true)"), store);
+    EXPECT_TRUE(config.ok()) << config.status().toString();
+    return config->isTied;
+  };
+  std::string embedding = "model.embed_tokens.weight", head = "lm_head.weight";
+  EXPECT_TRUE(isTied({{{embedding, "ab"}}}));
+  EXPECT_TRUE(isTied({{{embedding, "ab"}, {head, "ab"}}}));
+  EXPECT_FALSE(isTied({{{embedding, "ab"}, {head, "ac"}}}));
+}
+
+TEST(HuggingFace, PrefersTheBiasOfTheHead) {
+  auto bias = [](const char *isTied, const PairStore &store) {
+    Result<ModelConfig> config =
+        read(model("BertForMaskedLM",
+                   "\"tie_word_embeddings\": " + std::string(isTied)),
+             store);
+    EXPECT_TRUE(config.ok()) << config.status().toString();
+    return config->names[Role::HeadBias];
+  };
+  std::string outer = "cls.predictions.bias",
+              own = "cls.predictions.decoder.bias";
+  EXPECT_EQ(bias("true", {{{outer, "ab"}}}), outer);
+  EXPECT_EQ(bias("true", {{{outer, "ab"}, {own, "cd"}}}), own);
+  EXPECT_EQ(bias("false", {{{outer, "ab"}}}), own);
 }
 
 TEST(HuggingFace, ReadsScaledFrequencies) {

@@ -101,6 +101,7 @@ TEST_F(SafetensorsStoreTest, RefusesWrongIndices) {
   expect(R"({"weight_map":{"x":"b.safetensors"}})",
          "lists the tensor 'x' in 'b.safetensors', which does not have it");
   expect(R"({"weight_map":{"x":"c.safetensors"}})", "cannot be opened");
+  expectFailure("; model.safetensors.index.json lists this shard");
   expect(R"({"weight_map":{"x":"../a.safetensors"}})",
          "is not inside the model's folder");
   expect(R"({"weight_map":{"x":"/a.safetensors"}})",
@@ -133,13 +134,20 @@ TEST_F(SafetensorsStoreTest, RefusesWrongFiles) {
   expect("\xff\xff\xff\xff\xff\xff\xff\x7f{}", "declares a header of");
   expect(std::string(8, '\0') + "{}", "is not a JSON object");
   expect(safetensors("{\"x\":"), "is not a JSON object");
-  expect(safetensors(std::string(1 << 20, '[')), "is not a JSON object");
+  expect(safetensors(std::string(1 << 20, '[')), "nested deeper than 64");
   expect(header("F32", "[2]", 0, 12), "its offsets are [0, 12) of 8 bytes");
   expect(header("F32", "[2]", 8, 0), "its offsets are [8, 0)");
   expect(header("F32", "[3]", 0, 8), "is f32[3], but its offsets are [0, 8)");
   expect(header("F32", "[4611686018427387904,4]", 0, 8), "but its offsets");
   expect(header("F32", "[-2]", 0, 8), "lacks a dtype, a shape");
   expect(header("F32", "[2.0]", 0, 8), "lacks a dtype, a shape");
+  expect(header("F32", "[1]", 0, 4),
+         "has 8 bytes of data, but its tensors have 4");
+  expect(header("F32", "[1]", 4, 8),
+         "has 8 bytes of data, but its tensors have 4");
+  expect(safetensors("{\"x\":{\"dtype\":" + std::string(1000000, '[') +
+                     std::string(1000000, ']') + "}}"),
+         "nested deeper than 64");
   expect(header("F4", "[2]", 0, 8), "has the dtype 'F4', which is not");
   expect(safetensors("{" + entry("x", "F32", "[1]", 0, 4) + "," +
                          entry("y", "F32", "[1]", 2, 6) + "}",
