@@ -6,6 +6,8 @@
 
 #include "mpc/Analysis/FakeQuantization.h"
 
+#include "RoundEven.h"
+
 #include "mpc/Support/Float8.h"
 #include "mpc/Support/VectorClones.h"
 
@@ -187,12 +189,6 @@ static float roundTo(float value, int bits, int leastExponent, double largest) {
   return std::abs(rounded) > largest
              ? std::copysign(std::numeric_limits<float>::infinity(), value)
              : float(rounded);
-}
-
-/// Rounds a number below 2^51 to the nearest integer, ties to even, inline.
-static double roundEven(double value) {
-  constexpr double kNoFraction = 0x1.8p52;
-  return (value + kNoFraction) - kNoFraction;
 }
 
 /// Rounds `values` to multiples of `scale` from `low` to `high` times it.

@@ -27,9 +27,8 @@ namespace mpc {
 /// Facts of less than kLeastShared bytes stay until the process ends.
 class DiskConstantStore : public ConstantStore {
 public:
-  /// Size in bytes from which constants are shared, and from which they are
-  /// stored on disk.
-  static constexpr size_t kLeastShared = 1024, kLeastOnDisk = 4096;
+  /// Size in bytes from which constants are stored on disk.
+  static constexpr size_t kLeastOnDisk = 4096;
 
   /// `disk`: the store's folder on disk (diskFolder()); nullopt: in memory
   /// only. `verifies`: verify the bytes on disk (CompileOptions::verifyFiles).

@@ -154,7 +154,8 @@ Result<std::vector<std::byte>> FileCompiler::encode(bool refersToWeights) {
        contents.specialisations)
     for (container::StoredProgram &stored : specialisation.programs)
       stored.code = code[next++];
-  // Weights that were evicted meanwhile become part of the file.
+  // Weights that are not stored, or were evicted meanwhile, become part of the
+  // file.
   if (refersToWeights)
     for (container::StoredSpecialisation &specialisation :
          contents.specialisations)

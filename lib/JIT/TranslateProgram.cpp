@@ -122,9 +122,6 @@ private:
     if (!data)
       return constant.emitError("no memory for ")
              << size << " bytes of a constant";
-    ConstantStore *store = constantStore(module.getContext());
-    if (!store || !store->persists(key, size))
-      key.clear();
     places[constant.getSymName()] = {BufferRef::Kind::Constant,
                                      int64_t(program->constants.size())};
     program->constants.push_back(

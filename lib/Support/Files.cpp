@@ -103,16 +103,20 @@ Result<std::shared_ptr<const std::byte>> InputFile::map() const {
   // A mapping has at least one byte.
   if (bytes == 0)
     return Status(StatusCode::InvalidArgument, path, "is empty");
+  std::shared_ptr<const std::byte> mapped = mapFile(descriptor, bytes);
+  if (!mapped)
+    return Status(StatusCode::ResourceExhausted, path,
+                  std::string("cannot be mapped: ") + strerror(errno));
+  return mapped;
+}
+
+std::shared_ptr<const std::byte> mpc::mapFile(int descriptor, uint64_t bytes) {
   void *start =
       ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, /*offset=*/0);
   if (start == MAP_FAILED)
-    return Status(StatusCode::ResourceExhausted, path,
-                  std::string("cannot be mapped: ") + strerror(errno));
-  return std::shared_ptr<const std::byte>(
-      static_cast<const std::byte *>(start),
-      [start, size = size_t(bytes)](const std::byte *) {
-        ::munmap(start, size);
-      });
+    return nullptr;
+  return {static_cast<const std::byte *>(start),
+          [start, bytes](const std::byte *) { ::munmap(start, bytes); }};
 }
 
 std::string InputFile::identity() const { return fileIdentity(descriptor); }

@@ -88,7 +88,7 @@ def test_a_step_feeds_one_chunk(decoder):
     while not second.tokens:
         batch.step()
         counts.append(len(first.tokens))
-    # Four chunks; the first request takes a token beside each.
+    # Four chunks; after each the first request takes a step.
     assert counts == [3, 4, 5, 6]
     collect(batch)
     assert first.tokens == alone(decoder, [1, 2, 3], tokens=30)

@@ -71,8 +71,8 @@ struct ProgramConstant {
   TensorType type;
   std::shared_ptr<const void> data;
   int64_t bytes = 0;
-  /// Identifies the bytes in the compile cache's store of weights; empty if
-  /// they are not in it.
+  /// Identifies the bytes in the compile cache's store of weights, which need
+  /// not have them; empty if unknown.
   std::string key = {};
 };
 

@@ -59,6 +59,10 @@ private:
 /// The same for an open file.
 std::string fileIdentity(int descriptor);
 
+/// Maps the `bytes` bytes of an open file, at least one, as InputFile::map()
+/// does; null with errno on failure.
+std::shared_ptr<const std::byte> mapFile(int descriptor, uint64_t bytes);
+
 /// Size in bytes above which files are mapped, and identified by
 /// fileIdentity(); smaller ones are copied and identified by their bytes. Times
 /// are no proof: writes through a mapping may not change them.

@@ -18,7 +18,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,17 +92,6 @@ LogicalResult ExternalFiles::readInto(MutableArrayRef<char> out,
          << (got < 0 ? std::strerror(errno) : "the file became shorter");
 }
 
-/// Maps a file; null on failure. Accessing a page of a file that another
-/// process truncated raises SIGBUS, as for every mapped model.
-static std::shared_ptr<const char> mapFile(int descriptor, size_t size) {
-  void *start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (start == MAP_FAILED)
-    return nullptr;
-  return {static_cast<const char *>(start), [size](const char *mapping) {
-            ::munmap(const_cast<char *>(mapping), size);
-          }};
-}
-
 bool ExternalFiles::mapRange(File &file, int64_t offset, int64_t size,
                              Data &data) {
   constexpr int64_t kLeast = int64_t(1) << 20;
@@ -115,9 +103,10 @@ bool ExternalFiles::mapRange(File &file, int64_t offset, int64_t size,
     bytes = file.bytes.slice(size_t(offset), size_t(size));
   } else if (file.size > kLargeFile && !isHole(file.descriptor, offset, size)) {
     if (!file.mapped)
-      file.mapped = mapFile(file.descriptor, size_t(file.size));
+      file.mapped = mapFile(file.descriptor, uint64_t(file.size));
     if (file.mapped)
-      bytes = {file.mapped.get() + offset, size_t(size)};
+      bytes = {reinterpret_cast<const char *>(file.mapped.get()) + offset,
+               size_t(size)};
   }
   if (bytes.empty() ||
       reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment != 0)

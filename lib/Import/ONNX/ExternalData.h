@@ -67,7 +67,7 @@ private:
     /// fileIdentity(); empty if unknown, or if the file is small.
     std::string identity;
     /// Owner of the mapping; null until map().
-    std::shared_ptr<const char> mapped;
+    std::shared_ptr<const std::byte> mapped;
   };
   /// Opens the file of `range` and checks that it has `size` bytes there.
   mlir::FailureOr<File *> openRange(const ExternalRange &range, int64_t size,

@@ -292,10 +292,8 @@ std::shared_ptr<const void> mpc::storedConstant(ElementsAttr attr) {
       llvm::copy(bytes->bytes(), target.begin());
     return bytes;
   };
-  // Below, an entry of the store would be as large as the constant.
-  constexpr int64_t kLeastShared = 1024;
   ConstantStore *store = constantStore(attr.getContext());
-  if (store && size >= kLeastShared)
+  if (store && size_t(size) >= ConstantStore::kLeastShared)
     return store->get(constantKey(attr), size_t(size), fill);
   std::shared_ptr<void> target(
       std::aligned_alloc(kConstantAlignment,

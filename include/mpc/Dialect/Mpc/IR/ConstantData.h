@@ -86,6 +86,10 @@ using ConstantFill =
 /// processes. Thread-safe.
 class ConstantStore {
 public:
+  /// Size in bytes from which constants are shared: below, an entry would be as
+  /// large as the constant.
+  static constexpr size_t kLeastShared = 1024;
+
   virtual ~ConstantStore() = default;
   /// Returns the `size` bytes that `key` identifies, aligned as buffers are, or
   /// null if they are not held.
