@@ -23,7 +23,7 @@ namespace {
 struct Model {
   explicit Model(std::string architecture = "llama")
       : architecture(std::move(architecture)) {
-    for (auto [key, number] :
+    for (const auto &[key, number] :
          std::map<std::string, uint32_t>{{"block_count", 2},
                                          {"context_length", 128},
                                          {"embedding_length", 64},
@@ -47,13 +47,13 @@ struct Model {
     };
     return *this;
   }
-  Model &text(const std::string &key, std::string text) {
+  Model &text(const std::string &key, const std::string &text) {
     values[architecture + "." + key] = [=](Bytes &file, llvm::StringRef key) {
       file.value(key, GgufType::String).text(text);
     };
     return *this;
   }
-  Model &integers(const std::string &key, std::vector<uint32_t> list) {
+  Model &integers(const std::string &key, const std::vector<uint32_t> &list) {
     values[architecture + "." + key] = [=](Bytes &file, llvm::StringRef key) {
       file.value(key, GgufType::Array).array(GgufType::UInt32, list.size());
       for (uint32_t number : list)
