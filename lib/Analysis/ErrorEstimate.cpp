@@ -34,11 +34,23 @@ static Moments ofSize(double square, double relative) {
   return {square, square * relative};
 }
 
-static double squareOfConstant(ConstantOp op) {
-  if (std::optional<double> splat = splatValue(op.getValue()))
+/// Returns the mean square of a constant's elements. Of a deferred constant it
+/// is that of its sources: rounding and movements change it little, and
+/// computing the constant takes longer than planning.
+static double squareOfConstant(ElementsAttr attr) {
+  if (std::optional<double> splat = splatValue(attr))
     return *splat * *splat;
-  FailureOr<ConstantBytes> data = ConstantBytes::get(op.getValue());
-  if (failed(data) || !getElementTypeOrSelf(op.getType()).isF32())
+  if (SmallVector<ElementsAttr, 1> sources = deferredSources(attr);
+      !sources.empty()) {
+    double sum = 0, count = 0;
+    for (ElementsAttr source : sources) {
+      sum += double(source.getNumElements()) * squareOfConstant(source);
+      count += double(source.getNumElements());
+    }
+    return count > 0 ? sum / count : 1;
+  }
+  FailureOr<ConstantBytes> data = ConstantBytes::get(attr);
+  if (failed(data) || !attr.getElementType().isF32())
     return 1;
   ArrayRef<float> values = data->as<float>();
   size_t step = std::max<size_t>(values.size() / kSample, 1), count = 0;
@@ -150,7 +162,7 @@ Moments ErrorEstimate::moved(Operation *op) const {
 
 Moments ErrorEstimate::compute(Operation *op) const {
   if (auto constant = dyn_cast<ConstantOp>(op))
-    return {squareOfConstant(constant), 0};
+    return {squareOfConstant(constant.getValue()), 0};
   switch (fusionClassOf(op)) {
   case FusionClass::Attention:
     if (isa<AttentionOp>(op))

@@ -19,7 +19,7 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <deque>
 #include <mutex>
 #include <sys/mman.h>
 
@@ -95,30 +95,36 @@ private:
   /// `size`.
   void *take(size_t &size) {
     std::scoped_lock lock(mutex);
-    auto found = kept.lower_bound(size);
-    if (found == kept.end() || found->first > 4 * size)
+    auto best = kept.end();
+    for (auto at = kept.begin(); at != kept.end(); ++at)
+      if (at->first >= size && at->first <= 4 * size &&
+          (best == kept.end() || at->first < best->first))
+        best = at;
+    if (best == kept.end())
       return nullptr;
-    auto [bytes, data] = *found;
-    kept.erase(found);
+    auto [bytes, data] = *best;
+    kept.erase(best);
     total -= bytes;
     size = bytes;
     return data;
   }
+  /// Keeps `data`; frees what was released longest ago.
   void release(void *data, size_t size) {
     constexpr size_t kMost = size_t(384) << 20;
-    {
-      std::scoped_lock lock(mutex);
-      if (total + size <= kMost) {
-        kept.emplace(size, data);
-        total += size;
-        return;
-      }
+    std::scoped_lock lock(mutex);
+    kept.emplace_back(size, data);
+    total += size;
+    while (total > kMost) {
+      auto [bytes, oldest] = kept.front();
+      kept.pop_front();
+      total -= bytes;
+      std::free(oldest);
     }
-    std::free(data);
   }
 
   std::mutex mutex;
-  std::multimap<size_t, void *> kept;
+  /// Sizes in bytes and memory, in the order of their release.
+  std::deque<std::pair<size_t, void *>> kept;
   size_t total = 0;
 };
 
@@ -134,6 +140,8 @@ public:
     /// Of a deferred constant: its size in bytes, and its computation.
     int64_t bytes = 0;
     ConstantFill fill;
+    /// Of a deferred constant: what it is derived from.
+    SmallVector<ElementsAttr, 1> sources;
     /// The bytes, while a reader holds them.
     std::weak_ptr<const void> read;
   };
@@ -182,6 +190,10 @@ static StringRef nameOf(DenseResourceElementsAttr attr) {
   return attr.getRawHandle().getKey();
 }
 
+std::shared_ptr<void> mpc::scratchMemory(MLIRContext *context, size_t bytes) {
+  return ConstantTable::of(context).scratch->allocate(bytes);
+}
+
 /// Returns the bytes of a deferred constant; null if they cannot be computed.
 static std::shared_ptr<const void>
 deferredBytes(DenseResourceElementsAttr attr) {
@@ -192,7 +204,8 @@ deferredBytes(DenseResourceElementsAttr attr) {
   std::shared_ptr<const void> found =
       table.store ? table.store->find(entry.key, size_t(entry.bytes)) : nullptr;
   if (!found && entry.fill) {
-    std::shared_ptr<void> target = table.scratch->allocate(entry.bytes);
+    std::shared_ptr<void> target =
+        scratchMemory(attr.getContext(), size_t(entry.bytes));
     if (!target || failed(entry.fill({static_cast<char *>(target.get()),
                                       size_t(entry.bytes)})))
       return nullptr;
@@ -269,12 +282,22 @@ FailureOr<ElementsAttr> mpc::deriveConstant(RankedTensorType type,
   }
   auto deferred = DenseResourceElementsAttr::get(type, freeName(context, name),
                                                  AsmResourceBlob());
-  ConstantTable::Entry made{
-      derivedKey(recipe, type), bytes, std::move(recipe.fill), {}};
+  ConstantTable::Entry made{derivedKey(recipe, type),
+                            bytes,
+                            std::move(recipe.fill),
+                            std::move(recipe.sources),
+                            {}};
   ConstantTable::of(context).update(
       nameOf(deferred),
       [&](ConstantTable::Entry &entry) { entry = std::move(made); });
   return ElementsAttr(deferred);
+}
+
+SmallVector<ElementsAttr, 1> mpc::deferredSources(ElementsAttr attr) {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(attr);
+  if (!resource)
+    return {};
+  return ConstantTable::of(attr.getContext()).lookup(nameOf(resource)).sources;
 }
 
 std::shared_ptr<const void> mpc::storedConstant(ElementsAttr attr) {

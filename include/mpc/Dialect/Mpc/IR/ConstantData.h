@@ -124,6 +124,11 @@ mlir::FailureOr<mlir::ElementsAttr> deriveConstant(mlir::RankedTensorType type,
                                                    ConstantRecipe recipe,
                                                    llvm::StringRef name);
 
+/// Returns the constants that a deferred constant is derived from; empty for
+/// others.
+llvm::SmallVector<mlir::ElementsAttr, 1>
+deferredSources(mlir::ElementsAttr attr);
+
 /// Returns a digest that identifies the bytes of `attr`: of its bytes, of the
 /// file range that they are in, or of the recipe and its sources. Empty if the
 /// constant has no data.
@@ -160,6 +165,10 @@ std::optional<Fact> rememberFact(const ConstantRecipe &recipe, mlir::Type type,
 /// Returns the bytes of `attr` in the context's store, which keeps them; in new
 /// memory without one; null if the constant has no data or there is no memory.
 std::shared_ptr<const void> storedConstant(mlir::ElementsAttr attr);
+
+/// Returns `bytes` bytes of uninitialized memory, which the context keeps for
+/// the next caller after their release; null if there are none. Thread-safe.
+std::shared_ptr<void> scratchMemory(mlir::MLIRContext *context, size_t bytes);
 
 /// Returns the size of a resource in bytes; -1 if it has no data.
 int64_t resourceBytes(mlir::DenseResourceElementsAttr attr);
