@@ -17,6 +17,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 using namespace mlir;
@@ -65,7 +66,7 @@ WeightFormat WeightColumns::formatFor(WeightFormat format,
 template <typename Fn>
 static void forEachColumn(MLIRContext *context, const WeightColumns &columns,
                           float *values, bool writes, Fn fn) {
-  constexpr int64_t kBlock = 16;
+  constexpr int64_t kBlock = 32, kTile = 16;
   int64_t length = columns.length, run = columns.run;
   bool isContiguous = columns.step == 1 && run == 1;
   int64_t channels = length / run;
@@ -87,10 +88,19 @@ static void forEachColumn(MLIRContext *context, const WeightColumns &columns,
         // Columns a power of two apart would share sets of the cache.
         int64_t pitch = length + 16;
         std::vector<float> together(count * pitch);
-        for (int64_t position = 0; position < length; ++position)
+        // In tiles: a column's elements fill whole cache lines.
+        std::array<std::array<float, kBlock>, kTile> tile;
+        for (int64_t from = 0; from < length; from += kTile) {
+          int64_t positions = std::min(kTile, length - from);
+          for (int64_t k = 0; k < positions; ++k) {
+            const float *place = block + offsetOf(from + k);
+            for (int64_t i = 0; i < count; ++i)
+              tile[k][i] = place[i * columns.stride];
+          }
           for (int64_t i = 0; i < count; ++i)
-            together[i * pitch + position] =
-                block[i * columns.stride + offsetOf(position)];
+            for (int64_t k = 0; k < positions; ++k)
+              together[i * pitch + from + k] = tile[k][i];
+        }
         for (int64_t i = 0; i < count; ++i)
           fn(first + i, MutableArrayRef(together).slice(i * pitch, length));
         if (writes)

@@ -66,22 +66,53 @@ template <typename Fn> static void withElementBytes(int64_t bytes, Fn fn) {
   }
 }
 
+/// Transposes in blocks that stay in the cache: target[i * pitch + j] =
+/// source[i + j * step].
+template <typename Element>
+static void transposeBlocks(const Element *source, Element *target,
+                            int64_t rows, int64_t columns, int64_t pitch,
+                            int64_t step) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t row = 0; row < rows; row += kBlock)
+    for (int64_t column = 0; column < columns; column += kBlock)
+      for (int64_t i = row; i < std::min(row + kBlock, rows); ++i)
+        for (int64_t j = column; j < std::min(column + kBlock, columns); ++j)
+          target[i * pitch + j] = source[i + j * step];
+}
+
 /// Gathers the elements at `offset` + index * `strides` into row-major order.
 template <typename Element>
 static void copyStrided(const Element *source, Element *target,
                         ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
                         int64_t offset) {
-  int64_t count = productOf(shape), rank = shape.size();
+  int64_t rank = shape.size();
   int64_t width = rank ? shape.back() : 1, step = rank ? strides.back() : 1;
+  SmallVector<int64_t> targetStrides = rowMajorStrides(shape);
+  // A dimension before the last of adjacent elements makes a transpose.
+  auto adjacent = llvm::find(strides.drop_back(rank ? 1 : 0), 1);
+  int64_t across =
+      step != 1 ? adjacent - strides.begin() : std::max<int64_t>(rank - 1, 0);
+  bool isTransposed = across + 1 < rank;
+  int64_t rows = isTransposed ? shape[across] : 1;
+  int64_t count = productOf(shape) / std::max<int64_t>(rows * width, 1);
   SmallVector<int64_t> index(shape.size(), 0);
-  for (Element *end = target + count; target != end; target += width) {
-    for (int64_t i = 0; i < width; ++i)
-      target[i] = source[offset + i * step];
+  int64_t place = 0;
+  for (int64_t done = 0; done < count; ++done) {
+    if (isTransposed)
+      transposeBlocks(source + offset, target + place, rows, width,
+                      targetStrides[across], step);
+    else
+      for (int64_t i = 0; i < width; ++i)
+        target[place + i] = source[offset + i * step];
     for (int64_t d = rank - 2; d >= 0; --d) {
+      if (isTransposed && d == across)
+        continue;
       offset += strides[d];
+      place += targetStrides[d];
       if (++index[d] < shape[d])
         break;
       offset -= strides[d] * shape[d];
+      place -= targetStrides[d] * shape[d];
       index[d] = 0;
     }
   }
@@ -258,26 +289,34 @@ static void packPanels(const Element *data, Element *target,
   for (int64_t j = 0; j < width; ++j)
     places[j] = (packed.getInterleave() * (j % half) + j / half) * depth;
   bool isCopy = depth == 1 && half == width && source.columnStride == 1;
-  for (int64_t group = 0; group < source.groups; ++group)
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      int64_t count = std::min(width, source.columns - panel * width);
-      Element *block =
-          target + (group * panels + panel) * steps * depth * width;
-      const Element *columns = data + group * source.groupStride +
-                               panel * width * source.columnStride;
-      for (int64_t k = 0; k < source.rows; ++k) {
-        int64_t step = packed.getSteps(k / run * run, run) + k % run / depth;
-        Element *row = block + step * depth * width + k % run % depth;
-        const Element *from = columns +
-                              (k % source.rowSplit) * source.rowStride +
-                              (k / source.rowSplit) * source.outerRowStride;
-        if (isCopy)
-          std::copy_n(from, count, row);
-        else
-          for (int64_t j = 0; j < count; ++j)
-            row[places[j]] = from[j * source.columnStride];
-      }
+  // Rows of one block are read for all panels while their pages are known to
+  // the processor.
+  constexpr int64_t kRows = 64;
+  int64_t rowsAtOnce =
+      source.columnStride == 1 ? kRows : std::max<int64_t>(source.rows, 1);
+  auto packRows = [&](int64_t group, int64_t panel, int64_t first,
+                      int64_t end) {
+    int64_t count = std::min(width, source.columns - panel * width);
+    Element *block = target + (group * panels + panel) * steps * depth * width;
+    const Element *columns =
+        data + group * source.groupStride + panel * width * source.columnStride;
+    for (int64_t k = first; k < end; ++k) {
+      int64_t step = packed.getSteps(k / run * run, run) + k % run / depth;
+      Element *row = block + step * depth * width + k % run % depth;
+      const Element *from = columns + (k % source.rowSplit) * source.rowStride +
+                            (k / source.rowSplit) * source.outerRowStride;
+      if (isCopy)
+        std::copy_n(from, count, row);
+      else
+        for (int64_t j = 0; j < count; ++j)
+          row[places[j]] = from[j * source.columnStride];
     }
+  };
+  for (int64_t group = 0; group < source.groups; ++group)
+    for (int64_t first = 0; first < source.rows; first += rowsAtOnce)
+      for (int64_t panel = 0; panel < panels; ++panel)
+        packRows(group, panel, first,
+                 std::min(first + rowsAtOnce, source.rows));
 }
 
 FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
