@@ -9,6 +9,7 @@
 #include "RoundEven.h"
 
 #include "mpc/Support/Float8.h"
+#include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -104,7 +105,22 @@ public:
     return int64_t(roundEven((double(number) - offset) * inverses[place]));
   }
 
+  /// Writes the integers of a line of numbers whose first has scale `place`.
+  void ofLine(ArrayRef<float> numbers, int64_t place, int32_t *target) const {
+    lineOf(numbers, inverses.data() + place,
+           offsets.empty() ? nullptr : offsets.data() + place, target);
+  }
+
 private:
+  MPC_VECTOR_CLONES
+  static void lineOf(ArrayRef<float> numbers, const double *inverses,
+                     const float *offsets, int32_t *target) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      double offset = offsets ? offsets[i] : 0;
+      target[i] = int32_t(roundEven((numbers[i] - offset) * inverses[i]));
+    }
+  }
+
   ArrayRef<float> offsets;
   std::vector<double> inverses;
 };
@@ -118,19 +134,21 @@ static void storeIntegers(const Panels &panels, LosslessPanels &form) {
   IntegerReader integerOf(form);
   int64_t perByte = areNibbles ? 2 : 1;
   form.values.assign(panels.numbers.size() / perByte, 0);
+  std::vector<int32_t> integers(panels.columns);
   for (int64_t line = 0; line < panels.count * panels.depth; ++line) {
     int64_t k = line % panels.depth, scale = panels.scaleOf(form, line);
     char *to = form.values.data() +
                line / (perByte * form.depth) * panels.columns * form.depth +
                k % form.depth;
     int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+    integerOf.ofLine(
+        panels.numbers.slice(line * panels.columns, panels.columns), scale,
+        integers.data());
     for (int64_t column = 0; column < panels.columns; ++column) {
-      int64_t place = scale + column;
-      int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
-      int64_t integer =
-          integerOf(panels.numbers[line * panels.columns + column], place);
+      int64_t zero =
+          form.zeros.empty() ? form.commonZero : form.zeros[scale + column];
       char &byte = to[column * form.depth];
-      byte = char(uint8_t(byte) | (integer + zero) << shift);
+      byte = char(uint8_t(byte) | (integers[column] + zero) << shift);
     }
   }
 }

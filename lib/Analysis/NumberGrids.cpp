@@ -9,6 +9,7 @@
 #include "RoundEven.h"
 
 #include "mpc/Support/Float8.h"
+#include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -22,23 +23,45 @@
 using namespace mpc;
 using llvm::ArrayRef;
 
+/// Returns true if all of `values` are integers below `bound` in magnitude
+/// times `scale`, and then updates `least` and `most`, their extremes.
+MPC_VECTOR_CLONES
+static bool areMultiples(ArrayRef<float> values, double scale, double bound,
+                         double &least, double &most) {
+  constexpr size_t kLanes = 8;
+  constexpr double kNoFraction = 0x1.8p52;
+  using Floats = float __attribute__((vector_size(4 * kLanes)));
+  using Doubles = double __attribute__((vector_size(8 * kLanes)));
+  Doubles low = {}, high = {};
+  double inverse = 1 / scale;
+  for (size_t i = 0; i < values.size(); i += kLanes) {
+    // Zeros, which are multiples, after the last value.
+    Floats value = {};
+    std::memcpy(&value, values.data() + i,
+                std::min(kLanes, values.size() - i) * sizeof(float));
+    Doubles integer = __builtin_convertvector(value, Doubles) * inverse;
+    integer = (integer + kNoFraction) - kNoFraction;
+    Floats product = __builtin_convertvector(integer * scale, Floats);
+    low = integer < low ? integer : low;
+    high = integer > high ? integer : high;
+    if (!__builtin_reduce_and(product == value) ||
+        !__builtin_reduce_and((low > -bound) & (high < bound)))
+      return false;
+  }
+  least = __builtin_reduce_min(low);
+  most = __builtin_reduce_max(high);
+  return true;
+}
+
 /// Returns the grid of `scale` if it contains zero and all of `values` in fewer
 /// than `levels` steps.
 static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
                                          int64_t levels) {
-  IntegerGrid grid{scale, 0, 0};
-  double inverse = 1 / double(scale);
-  for (float value : values) {
-    double integer = roundEven(double(value) * inverse);
-    if (!(std::abs(integer) < double(levels)) ||
-        float(integer * double(scale)) != value)
-      return std::nullopt;
-    grid.least = std::min(grid.least, int64_t(integer));
-    grid.most = std::max(grid.most, int64_t(integer));
-    if (grid.most - grid.least >= levels)
-      return std::nullopt;
-  }
-  return grid;
+  double least = 0, most = 0;
+  if (!areMultiples(values, double(scale), double(levels), least, most) ||
+      most - least >= double(levels))
+    return std::nullopt;
+  return IntegerGrid{scale, int64_t(least), int64_t(most)};
 }
 
 /// Returns the grid in which `largest`, the largest magnitude of `values`, is

@@ -169,6 +169,8 @@ private:
   /// Scales of weights and the errors of rounding to them.
   struct Quantization {
     RoundingErrorStats losses;
+    /// Whether all rounded weights are exact in bf16.
+    bool areBFloats = false;
     GroupScales scales;
     /// Owner of the scales.
     std::shared_ptr<const void> owner;
@@ -180,14 +182,18 @@ private:
                                               const WeightColumns &columns,
                                               const StoredWeights &stored,
                                               const std::string &text) {
-    // Errors, scales, zero points.
+    struct Facts {
+      RoundingErrorStats losses;
+      uint64_t areBFloats = false;
+    };
+    static_assert(sizeof(Facts) % alignof(float) == 0);
+    // Facts, scales, zero points.
     Quantization found;
     size_t count = columns.groupCount(stored.format),
            zeros = stored.format.zeroPoint ? count : 0,
-           size = sizeof(found.losses) + count * sizeof(float) + zeros;
-    static_assert(sizeof(found.losses) % alignof(float) == 0);
+           size = sizeof(Facts) + count * sizeof(float) + zeros;
     auto scalesIn = [&](char *memory) -> MutableScales {
-      auto *scales = reinterpret_cast<float *>(memory + sizeof(found.losses));
+      auto *scales = reinterpret_cast<float *>(memory + sizeof(Facts));
       return {{scales, count},
               {reinterpret_cast<uint8_t *>(scales + count), zeros}};
     };
@@ -199,11 +205,18 @@ private:
       MutableScales chosen = scalesIn(target.data());
       MLIRContext *context = constant.getContext();
       columns.chooseScales(context, exact, stored, chosen);
-      std::vector<float> values(exact);
+      std::shared_ptr<void> memory =
+          scratchMemory(context, exact.size() * sizeof(float));
+      if (!memory)
+        return failure();
+      MutableArrayRef<float> values(static_cast<float *>(memory.get()),
+                                    exact.size());
+      llvm::copy(exact, values.begin());
       columns.round(context, values, stored, {chosen.scales, chosen.zeros});
-      RoundingErrorStats losses;
-      losses.note(exact, values);
-      std::memcpy(target.data(), &losses, sizeof(losses));
+      Facts facts;
+      facts.losses.note(exact, values);
+      facts.areBFloats = areBFloats(values);
+      std::memcpy(target.data(), &facts, sizeof(facts));
       return success();
     };
     if (ConstantStore *store = constantStore(constant.getContext())) {
@@ -220,8 +233,10 @@ private:
       return std::nullopt;
     auto *memory =
         const_cast<char *>(static_cast<const char *>(found.owner.get()));
-    std::memcpy(static_cast<void *>(&found.losses), memory,
-                sizeof(found.losses));
+    Facts facts;
+    std::memcpy(static_cast<void *>(&facts), memory, sizeof(facts));
+    found.losses = facts.losses;
+    found.areBFloats = facts.areBFloats;
     MutableScales known = scalesIn(memory);
     found.scales = {known.scales, known.zeros};
     return found;
@@ -272,6 +287,8 @@ private:
     if (failed(value))
       return {};
     OpBuilder builder(constant);
+    if (found->areBFloats)
+      rememberExact(*value, builder.getBF16Type());
     auto made = mpc::ConstantOp::create(builder, constant.getLoc(), *value);
     made->setDiscardableAttrs(constant->getDiscardableAttrDictionary());
     made->setDiscardableAttr(MpcDialect::kNarrowingAttr,

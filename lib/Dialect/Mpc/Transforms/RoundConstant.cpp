@@ -53,6 +53,14 @@ bool mpc::areFinite(ArrayRef<float> elements) {
 }
 
 MPC_VECTOR_CLONES
+bool mpc::areBFloats(ArrayRef<float> elements) {
+  uint32_t others = 0;
+  for (float element : elements)
+    others |= llvm::bit_cast<uint32_t>(element);
+  return (others & 0xffff) == 0;
+}
+
+MPC_VECTOR_CLONES
 void RoundingErrorStats::note(ArrayRef<float> exact, ArrayRef<float> rounded) {
   size_t whole = 0;
   if (areFinite(exact) && areFinite(rounded)) {
@@ -194,6 +202,11 @@ static void roundElements(ArrayRef<float> exact, FloatType type, char *target) {
     llvm::copy(exact, reinterpret_cast<double *>(target));
 }
 
+/// Identifies the errors of rounding the elements of `attr`.
+static ConstantRecipe errorsOfRounding(ElementsAttr attr) {
+  return {"rounding errors", {attr}, {}};
+}
+
 /// Returns the errors of rounding the elements of `attr`, which the context's
 /// store remembers; nullopt if the constant has no data.
 static std::optional<RoundingErrorStats> errorsOf(ElementsAttr attr,
@@ -204,8 +217,17 @@ static std::optional<RoundingErrorStats> errorsOf(ElementsAttr attr,
       return std::nullopt;
     return errorsOf(bytes->as<float>(), type);
   };
-  ConstantRecipe recipe{"rounding errors", {attr}, {}};
-  return rememberFact<RoundingErrorStats>(recipe, type, compute);
+  return rememberFact<RoundingErrorStats>(errorsOfRounding(attr), type,
+                                          compute);
+}
+
+void mpc::rememberExact(ElementsAttr attr, FloatType type) {
+  (void)rememberFact<RoundingErrorStats>(
+      errorsOfRounding(attr), type, [&]() -> std::optional<RoundingErrorStats> {
+        RoundingErrorStats none;
+        none.noteExact(attr.getNumElements());
+        return none;
+      });
 }
 
 std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,

@@ -19,6 +19,11 @@ class RoundingErrorStats {
 public:
   void note(double value, double rounded, int64_t times = 1);
   void note(llvm::ArrayRef<float> exact, llvm::ArrayRef<float> rounded);
+  /// Adds `elements` finite values without an error.
+  void noteExact(int64_t elements) {
+    count += elements;
+    finite += elements;
+  }
   int64_t getOverflowed() const { return overflowed; }
   int64_t getCount() const { return count; }
   NarrowingAttr toAttr(mlir::MLIRContext *context) const;
@@ -30,6 +35,13 @@ private:
 
 /// Returns true if no element is infinite or NaN.
 bool areFinite(llvm::ArrayRef<float> elements);
+
+/// Returns true if all elements are exact in bf16.
+bool areBFloats(llvm::ArrayRef<float> elements);
+
+/// Remembers that the elements of `attr`, an f32 constant, are exact in `type`,
+/// so that roundConstantValue() need not read them.
+void rememberExact(mlir::ElementsAttr attr, mlir::FloatType type);
 
 /// Upconverts the bits of bf16 or f16 elements to f32 in `target`, exactly.
 void widenElements(llvm::ArrayRef<uint16_t> bits, mlir::Type element,
