@@ -105,15 +105,16 @@ bool mpc::readsQuantizedWeights(Operation *op, PolicyType type,
   if (!target.machine.unit(type == PolicyType::Float16 ? MathType::Float16
                                                        : MathType::BFloat16))
     return true;
-  // With one, the int8 unit reads integers if few rows make the GEMM
-  // memory-bound.
-  constexpr int64_t kMostRows = 4, kSteps = 16;
+  // With one, kernels read steps of the int8 unit, which multiplies few rows;
+  // for more, a bf16 unit's panels are dequantized.
+  constexpr int64_t kSteps = 16;
   const MathUnit *unit = target.machine.unit(MathType::Int8);
   auto product = dyn_cast<MatmulOp>(op);
   int64_t group =
       format.type == WeightType::Int4 ? format.group : columns->length;
   return format.isInteger() && product && !product.getTransposeLhs() && unit &&
-         unit->depth == 4 && rowsOf(op) <= kMostRows && group % kSteps == 0;
+         unit->depth == 4 && group % kSteps == 0 &&
+         (rowsOf(op) <= kMostSlicedRows || type == PolicyType::BFloat16);
 }
 
 int64_t mpc::storedBytes(Operation *op, const WeightFormat &format) {

@@ -125,6 +125,11 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   if (batch > 1)
     if (Status status = signature->checkBatch(model.name()); !status.ok())
       return status;
+  // The step's weights may be quantized, which is decided by the bytes of the
+  // piece's: those are stored by then.
+  Result<DecoderForm> piece =
+      compileForm(engine, model, options.compile, *signature, /*batch=*/1,
+                  options.chunk, options);
   Result<DecoderForm> one =
       compileForm(engine, model, options.compile, *signature, batch,
                   /*count=*/1, options);
@@ -149,9 +154,6 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
         !status.ok())
       return status;
   }
-  Result<DecoderForm> piece =
-      compileForm(engine, model, options.compile, *signature, /*batch=*/1,
-                  options.chunk, options);
   if (!piece.ok())
     return piece.status();
   auto state = std::make_shared<mpc::detail::DecoderState>(

@@ -16,6 +16,11 @@
 
 namespace mpc {
 
+/// Maximum number of rows that an int8 unit multiplies with quantized weights
+/// in slices. 64 weights cost five or six instructions per row as int8;
+/// dequantized, 12 for all rows plus four per row.
+inline constexpr int64_t kMostSlicedRows = 4;
+
 /// Returns true if a kernel of `target` reads the weights of `op`, a matmul or
 /// a conv that multiplies `type`, in `format`; otherwise they are stored as
 /// `type`. False if the format is not narrower.

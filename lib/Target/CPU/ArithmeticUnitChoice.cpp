@@ -10,6 +10,7 @@
 #include "ContractionShape.h"
 
 #include "mpc/Analysis/QuantizedCacheRows.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -21,11 +22,13 @@ using namespace mpc::cpu;
 /// `packed` is read; reports at `op` an unsupported layout.
 static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                         Type element, Type sumType,
-                                        ArithmeticUnit unit,
+                                        ArithmeticUnit unit, bool isNarrow,
                                         const CpuTarget &target) {
-  // For a bf16 split the kernel packs its own panels, from unsplit ones.
+  // For a bf16 split, and of quantized panels, the kernel packs its own panels,
+  // from plain ones.
   bool isSplit = unit == ArithmeticUnit::TileTerms;
-  int64_t wanted = isSplit && !element.isF16() ? 1 : stepDepth(unit);
+  int64_t wanted =
+      isNarrow || (isSplit && !element.isF16()) ? 1 : stepDepth(unit);
   int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
   int64_t interleave = packed.getInterleave();
   if (columns % lanes || columns / lanes > 4 ||
@@ -53,8 +56,8 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                        : PanelForm::PairsInt8;
   if (interleave == 2)
     return element.isBF16() ? PanelForm::PairsBf16 : PanelForm::PairsF16;
-  return element == sumType || depth > 1 ? PanelForm::Plain
-                                         : PanelForm::Widened;
+  return element == sumType || stepDepth(unit) > 1 ? PanelForm::Plain
+                                                   : PanelForm::Widened;
 }
 
 /// Returns the form of panels that `narrow` dequantizes in registers.
@@ -204,8 +207,11 @@ LogicalResult Contraction::chooseUnit() {
   // Lanes of a depthwise convolution are channels. For attention: query and
   // key; its weights, which multiply the value, are f32.
   Type right = getElementTypeOrSelf(rhs());
+  bool dequantizes = narrow && narrow.getDepth() > 1 && right.isBF16() &&
+                     form == ContractionForm::Product &&
+                     product.m > kMostSlicedRows;
   if (form != ContractionForm::Depthwise &&
-      (!packed || packed.getDepth() > 1 || right.isF32()))
+      (!packed || packed.getDepth() > 1 || right.isF32() || dequantizes))
     unit = unitOf(*this);
   if (unit == ArithmeticUnit::TileTerms) {
     terms.areAll = right.isF16();
@@ -215,8 +221,8 @@ LogicalResult Contraction::chooseUnit() {
   }
   if (packed && form != ContractionForm::Depthwise) {
     FailureOr<PanelForm> found =
-        panelFormOf(op, packed, right, sumType, unit, target);
-    if (succeeded(found) && narrow)
+        panelFormOf(op, packed, right, sumType, unit, bool(narrow), target);
+    if (succeeded(found) && narrow && !dequantizesPanels())
       found = narrowFormOf(op, narrow, sumType, unit, target);
     if (failed(found))
       return failure();

@@ -605,7 +605,8 @@ LogicalResult cpu::checkBlocks(const Contraction &c, BlocksAttr blocks) {
     return refuse() << "reads the right operand in place, which is not stored "
                        "in panels of "
                     << columns << " columns: " << c.rhs().getType();
-  if (blocks.packsRight() && c.packed && !isDepthwise && c.terms.count == 1)
+  if (blocks.packsRight() && c.packed && !isDepthwise &&
+      c.storesPanels(columns))
     return refuse()
            << "packs the right operand, which is already packed in panels of "
            << c.packed.getColumns() << " columns";
@@ -620,6 +621,9 @@ LogicalResult cpu::checkBlocks(const Contraction &c, BlocksAttr blocks) {
                        "accumulators in registers";
   switch (c.form) {
   case ContractionForm::Product:
+    if (chunk && c.dequantizesPanels())
+      return refuse() << "has chunks of " << chunk
+                      << " positions, but panels are dequantized as a whole";
     if (chunk > c.product.depth)
       return refuse() << "has chunks of " << chunk
                       << " positions, but the depth is " << c.product.depth;

@@ -518,6 +518,8 @@ void ContractionEmitter::packPanels(Value tensor, ValueRange leading,
           math.add(math.mul(local, steps * columns), math.mul(step, columns));
       to = math.add(offset, to);
       Value from = math.add(first, k);
+      if (contraction.dequantizesPanels())
+        return dequantizePanel(number, to);
       if (isStored)
         return packStoredPanel(number, from, length, to);
       packPanel(tensor, leading, isTransposed, number, columns, from, length,
@@ -558,6 +560,77 @@ void ContractionEmitter::packStoredPanel(Value number, Value first,
       store(packed, panel.memory,
             math.add(math.add(offset, math.mul(step, columns)), column));
     }
+  });
+}
+
+Value ContractionEmitter::numbersOfByte(Value words, int64_t byte, Value zeros,
+                                        Value scale) {
+  DequantizeOp narrow = contraction.narrow;
+  Value number;
+  if (!zeros && narrow.getCommonZero() == 128 && !narrow.getNibbles()) {
+    // Without its zero point, such a byte is the signed one of the other sign
+    // bit.
+    Value bytes = values.bitXor(words, int64_t(0x80808080));
+    number =
+        values.shiftRightSigned(values.shiftLeft(bytes, 24 - 8 * byte), 24);
+  } else {
+    number = values.bitAnd(values.shiftRight(words, 8 * byte), 0xff);
+    number = zeros ? values.sub(number, zeros)
+                   : values.sub(number, double(narrow.getCommonZero()));
+  }
+  return values.mul(values.toFloat(number, sumType), scale);
+}
+
+void ContractionEmitter::dequantizePanel(Value number, Value offset) {
+  DequantizeOp narrow = contraction.narrow;
+  Value memory = math.flatten(memoryOf(narrow.getValues()));
+  Type i32 = b.getI32Type();
+  // A line has a word per column: the bytes of four positions or, as nibbles,
+  // of eight.
+  int64_t bytes = narrow.getDepth(), nibbles = narrow.getNibbles() ? 2 : 1;
+  int64_t linesOfGroup = narrow.getGroup() / (bytes * nibbles);
+  int64_t groups = contraction.product.depth / narrow.getGroup();
+  int64_t vectors = columns / lanes;
+  panel.number = number;
+  auto pack = [&](Value group, Value line, ArrayRef<Value> scales,
+                  ArrayRef<Value> zeros) {
+    line = math.add(math.mul(group, linesOfGroup), line);
+    Value from =
+        math.mul(math.add(math.mul(number, groups * linesOfGroup), line),
+                 bytes * columns);
+    Value to = math.add(offset, math.mul(line, bytes * nibbles / 2 * columns));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value words = values.reinterpret(
+          math.load(memory, math.add(from, v * lanes * bytes), bytes * lanes),
+          i32);
+      for (int64_t half = 0; half < nibbles; ++half) {
+        Value part = words;
+        if (nibbles > 1)
+          part = values.bitAnd(half ? values.shiftRight(words, 4) : words,
+                               0x0f0f0f0f);
+        for (int64_t byte = 0; byte < bytes; byte += 2) {
+          auto bitsOf = [&](int64_t byte) {
+            // Exact in bf16 by construction.
+            return values.bits(numbersOfByte(
+                part, byte, zeros.empty() ? Value() : zeros[v], scales[v]));
+          };
+          Value pair = values.bitOr(
+              values.shiftRight(bitsOf(byte), 16),
+              values.bitAnd(bitsOf(byte + 1), int64_t(0xffff0000)));
+          store(pair, panel.memory,
+                math.add(to, (half * bytes + byte) / 2 * columns + v * lanes));
+        }
+      }
+    }
+  };
+  math.loop(math.constant(0), math.constant(groups), 1, [&](Value group) {
+    SmallVector<Value> scales =
+        loadOfGroup(narrow.getScale(), group, vectors, sumType);
+    SmallVector<Value> zeros;
+    if (narrow.getZero())
+      zeros = loadOfGroup(narrow.getZero(), group, vectors, i32);
+    math.loop(math.constant(0), math.constant(linesOfGroup), 1,
+              [&](Value line) { pack(group, line, scales, zeros); });
   });
 }
 

@@ -230,6 +230,13 @@ public:
   /// the constant's panel, counting the padding of its last steps.
   void packStoredPanel(mlir::Value number, mlir::Value first, int64_t count,
                        mlir::Value offset);
+  /// Packs the panel `number` of a quantized right side, all of its positions,
+  /// to `panel.memory[offset + step * columns]`.
+  void dequantizePanel(mlir::Value number, mlir::Value offset);
+  /// Returns the numbers of byte `byte` of the words of a quantized right side,
+  /// minus their zero points, `zeros` or a common one, times `scale`.
+  mlir::Value numbersOfByte(mlir::Value words, int64_t byte, mlir::Value zeros,
+                            mlir::Value scale);
   /// Transposes: vectors[i][j] becomes result[j][i]. As many vectors as lanes,
   /// a power of two.
   llvm::SmallVector<mlir::Value> transposed(mlir::ValueRange vectors);

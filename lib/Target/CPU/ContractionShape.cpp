@@ -243,7 +243,8 @@ bool Contraction::storesRows() const {
 
 bool Contraction::storesPanels(int64_t columns) const {
   if (form != ContractionForm::FilterGradient)
-    return packed && form != ContractionForm::Depthwise && terms.count == 1;
+    return packed && form != ContractionForm::Depthwise && terms.count == 1 &&
+           !dequantizesPanels();
   if (isPaired())
     return false;
   int64_t whole = panelsOfGroup(columns) == 1 ? lanes : columns;

@@ -69,7 +69,11 @@ struct Contraction {
   }
   /// Returns true if rows are decomposed into int8 slices, which a unit
   /// multiplies with a quantized right side.
-  bool splitsRows() const { return narrow && narrow.getDepth() > 1; }
+  bool splitsRows() const {
+    return narrow && narrow.getDepth() > 1 && !isPaired();
+  }
+  /// Returns true if panels of a unit are dequantized from the right side.
+  bool dequantizesPanels() const { return narrow && isPaired(); }
   /// Returns true if `operand` is stored in the type of the multiplied
   /// operands.
   bool isStored(mlir::Value operand) const;

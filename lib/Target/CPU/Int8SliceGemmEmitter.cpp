@@ -263,14 +263,9 @@ Carried Int8SliceGemmEmitter::multiplyNumbers(Value segment, int64_t rows,
     for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
       for (int64_t k = 0; k < kWords; ++k) {
         Carried weights;
-        for (int64_t v = 0; v < vectors; ++v) {
-          Value byte = values.shiftRight(ofVectors[v], 8 * k);
-          byte = values.bitAnd(byte, 0xff);
-          byte = zeros.empty() ? values.sub(byte, narrow.getCommonZero())
-                               : values.sub(byte, zeros[v]);
-          weights.push_back(
-              values.mul(values.toFloat(byte, sumType), scales[v]));
-        }
+        for (int64_t v = 0; v < vectors; ++v)
+          weights.push_back(numbersOfByte(
+              ofVectors[v], k, zeros.empty() ? Value() : zeros[v], scales[v]));
         for (int64_t r = 0; r < rows; ++r) {
           Value at = math.add(math.mul(load, loaded),
                               r * shape.depth + int64_t(half) * kWords + k);

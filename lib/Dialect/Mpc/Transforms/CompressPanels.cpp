@@ -12,6 +12,7 @@
 #include "QuantizedPanels.h"
 #include "RoundConstant.h"
 
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
@@ -28,11 +29,6 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
-
-/// Maximum number of rows for int8 multiplication. 64 weights cost five or six
-/// instructions per row as int8; dequantized, 12 for all rows plus four per
-/// row.
-static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
 
@@ -69,35 +65,35 @@ int64_t runOf(ContractionOpInterface op) {
   return conv ? depth / productOf(conv.getWindowShape()) : depth;
 }
 
-/// Returns the numbers of packed panels of `depth` positions in plain column
-/// order, `[panel][k][column]`; nullopt if the data is unavailable.
-std::optional<std::vector<float>>
-plainPanels(mpc::ConstantOp constant, PackedAttr packed, int64_t depth) {
-  auto type = cast<RankedTensorType>(constant.getType());
+/// Returns the numbers of the first `count` packed panels of `depth` positions
+/// in plain column order, `[panel][k][column]`, in `memory` if they are not
+/// stored so. `bytes` are those of `type`.
+ArrayRef<float> plainPanels(const ConstantBytes &bytes, RankedTensorType type,
+                            PackedAttr packed, int64_t count, int64_t depth,
+                            MutableArrayRef<float> memory) {
   Type element = type.getElementType();
   if (element.isF32())
-    return constantFloats(constant);
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-  if (failed(bytes))
-    return std::nullopt;
+    return bytes.as<float>().take_front(count * type.getDimSize(1) *
+                                        type.getDimSize(2));
   // Adjacent elements of a step are k indices of one column, or columns half a
   // panel apart.
   int64_t together = packed.getDepth(), apart = packed.getInterleave();
   int64_t columns = packed.getColumns(), half = columns / apart;
-  std::vector<float> plain(type.getDimSize(0) * depth * columns);
+  std::vector<int64_t> places(columns);
+  for (int64_t column = 0; column < columns; ++column)
+    places[column] = (apart * (column % half) + column / half) * together;
   std::vector<uint16_t> row(columns);
-  float *to = plain.data();
-  for (int64_t panel = 0; panel < type.getDimSize(0); ++panel)
+  float *to = memory.data();
+  for (int64_t panel = 0; panel < count; ++panel)
     for (int64_t k = 0; k < depth; ++k, to += columns) {
       int64_t line = panel * type.getDimSize(1) + k / together;
-      const uint16_t *from = bytes->as<uint16_t>().data() +
+      const uint16_t *from = bytes.as<uint16_t>().data() +
                              line * columns * together + k % together;
       for (int64_t column = 0; column < columns; ++column)
-        row[column] =
-            from[(apart * (column % half) + column / half) * together];
+        row[column] = from[places[column]];
       widenElements(row, element, to);
     }
-  return plain;
+  return memory.take_front(count * depth * columns);
 }
 
 struct CompressPanelsPass
@@ -140,18 +136,18 @@ private:
       return;
     auto product = dyn_cast<MatmulOp>(op.getOperation());
     int64_t run = runOf(op);
-    // Whether rows are decomposed into int8 slices at the load: an int8
-    // dot-product unit costs the same for each row, while many rows amortize
-    // the dequantization.
-    bool inSteps =
-        product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
-    int64_t together = inSteps ? int8Depth : 1;
     Type element = getElementTypeOrSelf(constant.getType());
     PackedAttr packed = packedOf(op);
-    // A 16-bit dot-product unit multiplies several k indices at once; only an
-    // int8 unit beats it, and only for few, memory-bound rows. Without such a
-    // unit, factors are upcast in registers in any case.
-    if (!element.isF32() && together == 1 && packed.getDepth() > 1)
+    bool hasUnit = packed.getDepth() > 1;
+    // Whether integers are stored in steps of an int8 dot-product unit. It
+    // multiplies slices of few rows, at the same cost for each. For more, the
+    // panels of a bf16 unit are dequantized, in the same storage. Other kernels
+    // dequantize in registers.
+    bool inSteps =
+        product && !product.getTransposeLhs() &&
+        (rowsOf(op) <= kMostSlicedRows || (hasUnit && element.isBF16()));
+    int64_t together = inSteps ? int8Depth : 1;
+    if (!element.isF32() && together == 1 && hasUnit)
       return;
     bool onlyBytes = mostRows > 0 && rowsOf(op) > mostRows;
     auto [it, isNew] =
@@ -184,12 +180,25 @@ private:
     int64_t count = type.getDimSize(0), columns = packed.getColumns();
     bool bytesOnly = onlyBytes || !isWide;
     auto search = [&]() -> std::optional<LosslessPanels> {
-      std::optional<std::vector<float>> panels =
-          plainPanels(constant, packed, positions);
-      if (!panels)
+      FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
+      if (failed(bytes))
         return std::nullopt;
-      std::optional<LosslessPanels> form = findLosslessEncoding(
-          *panels, count, positions, columns, run, together, bytesOnly);
+      size_t elements = size_t(count * positions * columns);
+      std::shared_ptr<void> memory =
+          scratchMemory(&getContext(), elements * sizeof(float));
+      if (!memory)
+        return std::nullopt;
+      MutableArrayRef<float> plain(static_cast<float *>(memory.get()),
+                                   elements);
+      auto formOf = [&](int64_t count) {
+        return findLosslessEncoding(
+            plainPanels(*bytes, type, packed, count, positions, plain), count,
+            positions, columns, run, together, bytesOnly);
+      };
+      // Most weights have no encoding, which the first panel shows.
+      if (count > 1 && !formOf(1))
+        return std::nullopt;
+      std::optional<LosslessPanels> form = formOf(count);
       // For 16-bit weights only int8 is smaller, and for an int8 unit only in
       // its steps.
       if (form && !isWide && hasUnit && form->depth == 1)

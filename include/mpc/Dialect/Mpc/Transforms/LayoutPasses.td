@@ -168,9 +168,10 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
     restores the f32 values in registers of the reader's kernel. Scales are per
     column, or per group of 128, 64, 32 or 16 k indices. With `int8-depth=4` four k
     indices are adjacent if groups are multiples of 16 and at most four rows are
-    multiplied; bf16 and f16 constants in any layout, multiplied with so few rows,
-    are then stored as int8 too, as are those with one k index per step: no
-    dot-product unit multiplies these, and kernels upcast them to f32.
+    multiplied, by an int8 dot-product unit; bf16 and f16 constants in any layout are
+    then stored as int8 too. So are bf16 constants in the steps of a dot-product unit
+    for more rows, whose kernels dequantize panels, and constants with one k index
+    per step, which kernels upcast to f32.
 
     ```mlir
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
