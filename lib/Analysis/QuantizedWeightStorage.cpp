@@ -106,7 +106,7 @@ bool mpc::readsQuantizedWeights(Operation *op, PolicyType type,
                                                        : MathType::BFloat16))
     return true;
   // With one, kernels read steps of the int8 unit, which multiplies few rows;
-  // for more, a bf16 unit's panels are dequantized.
+  // for many, a bf16 unit's panels are dequantized.
   constexpr int64_t kSteps = 16;
   const MathUnit *unit = target.machine.unit(MathType::Int8);
   auto product = dyn_cast<MatmulOp>(op);
@@ -114,7 +114,9 @@ bool mpc::readsQuantizedWeights(Operation *op, PolicyType type,
       format.type == WeightType::Int4 ? format.group : columns->length;
   return format.isInteger() && product && !product.getTransposeLhs() && unit &&
          unit->depth == 4 && group % kSteps == 0 &&
-         (rowsOf(op) <= kMostSlicedRows || type == PolicyType::BFloat16);
+         (rowsOf(op) <= kMostSlicedRows ||
+          (type == PolicyType::BFloat16 &&
+           rowsOf(op) >= kFewestDequantizedRows));
 }
 
 int64_t mpc::storedBytes(Operation *op, const WeightFormat &format) {

@@ -21,6 +21,11 @@ namespace mpc {
 /// dequantized, 12 for all rows plus four per row.
 inline constexpr int64_t kMostSlicedRows = 4;
 
+/// Least number of rows for which panels of a bf16 unit are dequantized. That
+/// takes as long as multiplying 5 (128 rows: 5 % of the time) and doubles the
+/// time of 16 rows, whose panels are stored in bf16 instead.
+inline constexpr int64_t kFewestDequantizedRows = 64;
+
 /// Returns true if a kernel of `target` reads the weights of `op`, a matmul or
 /// a conv that multiplies `type`, in `format`; otherwise they are stored as
 /// `type`. False if the format is not narrower.

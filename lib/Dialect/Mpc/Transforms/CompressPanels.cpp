@@ -140,12 +140,13 @@ private:
     PackedAttr packed = packedOf(op);
     bool hasUnit = packed.getDepth() > 1;
     // Whether integers are stored in steps of an int8 dot-product unit. It
-    // multiplies slices of few rows, at the same cost for each. For more, the
+    // multiplies slices of few rows, at the same cost for each. For many, the
     // panels of a bf16 unit are dequantized, in the same storage. Other kernels
     // dequantize in registers.
     bool inSteps =
         product && !product.getTransposeLhs() &&
-        (rowsOf(op) <= kMostSlicedRows || (hasUnit && element.isBF16()));
+        (rowsOf(op) <= kMostSlicedRows ||
+         (hasUnit && element.isBF16() && rowsOf(op) >= kFewestDequantizedRows));
     int64_t together = inSteps ? int8Depth : 1;
     if (!element.isF32() && together == 1 && hasUnit)
       return;

@@ -170,8 +170,8 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
     indices are adjacent if groups are multiples of 16 and at most four rows are
     multiplied, by an int8 dot-product unit; bf16 and f16 constants in any layout are
     then stored as int8 too. So are bf16 constants in the steps of a dot-product unit
-    for more rows, whose kernels dequantize panels, and constants with one k index
-    per step, which kernels upcast to f32.
+    for 64 rows or more, whose kernels dequantize panels, and constants with one k
+    index per step, which kernels upcast to f32.
 
     ```mlir
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
