@@ -22,8 +22,7 @@ struct DeviceAccess;
 } // namespace detail
 
 struct CpuDeviceOptions {
-  /// Maximum threads of one run, including the caller's; 0: all cores available
-  /// to the process.
+  /// Maximum threads of one run, including the caller's; 0: availableCores().
   int threads = 0;
 };
 
@@ -79,7 +78,9 @@ private:
   std::shared_ptr<detail::DeviceImpl> impl;
 };
 
-/// Returns the number of cores available to this process, at least 1.
+/// Returns the number of cores available to this process, at least 1: those in
+/// the affinity mask of the calling thread, and at most the CPU quota of its
+/// control groups (cgroup v2 cpu.max), rounded up.
 int availableCores();
 
 } // namespace mpc

@@ -161,9 +161,8 @@ Status HostRunner::prepare(const Program &program) {
       made[i] = HostModule::compile(text, names, options);
     }
   };
-  size_t threads = common->options.threads > 0
-                       ? size_t(common->options.threads)
-                       : std::max(1u, std::thread::hardware_concurrency());
+  auto threads = size_t(common->options.threads > 0 ? common->options.threads
+                                                    : availableCores());
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min(threads, count); ++i)
     helpers.emplace_back(work);
