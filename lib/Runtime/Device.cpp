@@ -67,7 +67,7 @@ Result<Device> Device::cpu(const CpuDeviceOptions &options) {
                       std::to_string(detail::kMostCpuThreads) + ", but is " +
                       std::to_string(options.threads));
   int threads = options.threads ? options.threads : availableCores();
-  return Device(detail::createCpuDevice(threads));
+  return Device(detail::createCpuDevice(threads, options.parallelFor));
 }
 
 /// Creates a GPU device; one of `group`'s ranks if that is set.

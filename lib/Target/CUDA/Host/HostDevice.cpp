@@ -8,6 +8,7 @@
 
 #include "GemmReference.h"
 
+#include "Runtime/CPU/ThreadPool.h"
 #include "Runtime/Communication/CollectiveThread.h"
 #include "Runtime/DeviceImpl.h"
 #include "Runtime/DiskCache.h"
@@ -34,6 +35,8 @@ namespace {
 struct Common {
   std::string name = "cuda-host";
   HostDeviceOptions options;
+  /// Keeps the threads of library GEMMs.
+  std::shared_ptr<detail::ThreadPool> threads = detail::ThreadPool::shared();
 };
 
 /// A device, in host memory, for a single prepared program. Library GEMMs use
@@ -71,7 +74,7 @@ private:
 class HostDevice : public DeviceImpl {
 public:
   explicit HostDevice(const HostDeviceOptions &options)
-      : common(std::make_shared<Common>(Common{"cuda-host", options})) {}
+      : common(std::make_shared<Common>(Common{.options = options})) {}
   const std::string &name() const override { return common->name; }
   int threads() const override { return 1; }
   bool needsCode() const override { return true; }
