@@ -28,10 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Maximum time that an idle thread spins before it sleeps: some times the
-/// latency of waking a thread, so that the launches of a program find their
-/// workers awake.
-constexpr auto kSpinTime = std::chrono::microseconds(100);
+/// Maximum time that an idle thread spins before it sleeps: longer than most
+/// series of launches that stay on the caller, so that shared launches find
+/// their workers awake.
+constexpr auto kSpinTime = std::chrono::microseconds(200);
 /// Pause between two polls' clock readings that shows that the thread lost its
 /// core; above the time of interrupts, below a time slice.
 constexpr auto kPreemptionGap = std::chrono::microseconds(100);
