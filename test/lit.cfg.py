@@ -28,7 +28,6 @@ lit.llvm.llvm_config.add_tool_substitutions(
 # Scripts of tests call the programs by name.
 lit.llvm.llvm_config.with_environment("PATH", os.path.join(config.mpc_build_dir, "bin"), append_path=True)
 lit.llvm.llvm_config.with_environment("FILECHECK_OPTS", "-enable-var-scope")
-lit.llvm.llvm_config.with_environment("OMP_WAIT_POLICY", "passive")
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
         lit.llvm.llvm_config.with_environment(name, os.environ[name])

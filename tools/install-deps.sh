@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config python3 clang-22 lld-22
-  llvm-22-dev libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev libomp-22-dev
+  llvm-22-dev libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev libzip-dev
   libboost-dev libre2-dev nettle-dev
   dataset-fashion-mnist

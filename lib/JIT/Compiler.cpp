@@ -17,6 +17,7 @@
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Import/StableHLO.h"
+#include "mpc/Runtime/Device.h"
 #include "mpc/Runtime/Suggestions.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
@@ -33,7 +34,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 using namespace mlir;
@@ -246,9 +246,8 @@ Compiler::Module Compiler::copyKernels(ModuleOp module) {
 }
 
 Result<Compiler::Lowered> Compiler::lowerKernels(ModuleOp module) {
-  unsigned threads = options.threads > 0
-                         ? unsigned(options.threads)
-                         : std::max(1u, std::thread::hardware_concurrency());
+  auto threads =
+      unsigned(options.threads > 0 ? options.threads : availableCores());
   Result<std::unique_ptr<Backend>> backend =
       Backend::create(target(), {threads, options.dumpDir, options.shouldStop});
   if (!backend.ok())

@@ -17,6 +17,10 @@
 
 #include "mpc/Runtime/RankDevice.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
 #include <sched.h>
 
 using namespace mpc;
@@ -43,12 +47,17 @@ void *detail::Addresses::resolve(const BufferRef &ref) const {
 }
 
 int mpc::availableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return 1;
-  int cores = CPU_COUNT(&set);
-  return cores > 0 ? cores : 1;
+  // The kernel refuses sets that are smaller than its own.
+  for (int most = CPU_SETSIZE; most <= (1 << 20); most *= 2) {
+    std::vector<cpu_set_t> set(CPU_ALLOC_SIZE(most) / sizeof(cpu_set_t));
+    size_t bytes = set.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, set.data()) == 0)
+      return std::max(
+          1, std::min(CPU_COUNT_S(bytes, set.data()), detail::quotaCores()));
+    if (errno != EINVAL)
+      break;
+  }
+  return 1;
 }
 
 Result<Device> Device::cpu(const CpuDeviceOptions &options) {
@@ -58,7 +67,7 @@ Result<Device> Device::cpu(const CpuDeviceOptions &options) {
                       std::to_string(detail::kMostCpuThreads) + ", but is " +
                       std::to_string(options.threads));
   int threads = options.threads ? options.threads : availableCores();
-  return Device(detail::createCpuDevice(threads));
+  return Device(detail::createCpuDevice(threads, options.parallelFor));
 }
 
 /// Creates a GPU device; one of `group`'s ranks if that is set.

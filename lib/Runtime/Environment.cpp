@@ -12,8 +12,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <sstream>
 
 using namespace mpc;
@@ -38,6 +41,69 @@ bool detail::isDumbTerminal() { return variable("TERM") == "dumb"; }
 int64_t detail::machineMemory() {
   int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
   return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;
+}
+
+namespace {
+/// A mounted hierarchy of control groups.
+struct GroupMount {
+  /// Control group at the mount point, and the mount point.
+  std::string group, folder;
+};
+} // namespace
+
+/// Returns where cgroup v2 is mounted, from /proc/self/mountinfo:
+///   30 23 0:26 /group /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+static std::optional<GroupMount> groupMount(const std::string &root) {
+  std::ifstream file(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string skipped;
+    GroupMount mount;
+    words >> skipped >> skipped >> skipped >> mount.group >> mount.folder;
+    if (words && line.find(" - cgroup2 ") != std::string::npos)
+      return mount;
+  }
+  return std::nullopt;
+}
+
+/// Returns the control group of this process in cgroup v2, from
+/// /proc/self/cgroup: "0::/group".
+static std::string ownGroup(const std::string &root) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("0::"))
+      return line.substr(3);
+  return "";
+}
+
+/// Returns the quota of a cpu.max file in cores, rounded up: "150000 100000"
+/// are 150 of 100 ms, thus 2; INT_MAX without a quota ("max 100000").
+static int quotaIn(const std::filesystem::path &file) {
+  int64_t quota = 0, period = 0;
+  std::ifstream(file) >> quota >> period;
+  if (quota <= 0 || period <= 0)
+    return INT_MAX;
+  return int(std::min<int64_t>((quota - 1) / period + 1, INT_MAX));
+}
+
+int detail::quotaCores(const std::string &root) {
+  std::optional<GroupMount> mount = groupMount(root);
+  if (!mount)
+    return INT_MAX;
+  // Inside a container without its own cgroup namespace, the mount shows only
+  // the container's group. A group outside of the mount has a path with "..".
+  std::filesystem::path below =
+      std::filesystem::path(ownGroup(root)).lexically_relative(mount->group);
+  if (below.empty() || *below.begin() == "..")
+    below = ".";
+  const std::filesystem::path top = root + mount->folder;
+  int cores = quotaIn(top / "cpu.max");
+  std::filesystem::path folder = top;
+  for (const std::filesystem::path &part : below) {
+    folder /= part;
+    cores = std::min(cores, quotaIn(folder / "cpu.max"));
+  }
+  return cores;
 }
 
 /// Returns a tenth of the file system that holds the cache, from 4 GiB to 64

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Folders that a user sets by environment variables, the variables of MPI
-// launchers, and the machine's memory. Nothing else in the libraries reads the
-// environment.
+// launchers, the machine's memory and the CPU quota. Nothing else in the
+// libraries reads the environment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,6 +39,11 @@ bool isDumbTerminal();
 
 /// Returns the size of this machine's memory in bytes; 64 GiB if unknown.
 int64_t machineMemory();
+
+/// Returns the CPU quota of this process in cores, rounded up: the minimum of
+/// cpu.max of its control group (cgroup v2) and that group's parents; INT_MAX
+/// without a quota. `root` is prepended to all paths, for tests.
+int quotaCores(const std::string &root = "");
 
 /// Returns how many MPI ranks a launcher (mpirun, srun) started with this
 /// process; 0 without a launcher.

@@ -11,7 +11,6 @@ config.test_exec_root = config.test_source_root
 config.test_format = lit.formats.GoogleTest(".", "Tests")
 config.environment["MPC_SOURCE_DIR"] = config.mpc_source_dir
 config.environment["MPC_BUILD_DIR"] = config.mpc_build_dir
-config.environment["OMP_WAIT_POLICY"] = "passive"
 config.environment["MPC_CACHE_DIR"] = os.path.join(config.mpc_build_dir, "test", "cache")
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:

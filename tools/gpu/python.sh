@@ -23,7 +23,7 @@ pack)
   cp -L "$build/lib/libmpc_runtime.so.0" "$folder/lib/"
   strip "$folder/lib/libmpc_runtime.so.0"
   # Libraries it may lack, except the C and C++ libraries.
-  ldd "$folder/lib/libmpc_runtime.so.0" | awk '/nettle|gomp/ {print $3}' | xargs -I{} cp -L {} "$folder/lib/"
+  ldd "$folder/lib/libmpc_runtime.so.0" | awk '/nettle/ {print $3}' | xargs -I{} cp -L {} "$folder/lib/"
   cp -r "$("$python" -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')" "$folder/nanobind"
   PYTHONPATH=build/python "$python" tools/gpu/python_arrays.py make "$folder/models"
   du -sh "$folder"

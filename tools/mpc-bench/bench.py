@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times mpc and its peers on the same workloads, pinned to one core, taking turns in one run.
+"""Times mpc and its peers on the same workloads, pinned to one core or to --threads cores,
+taking turns in one run.
 
   bench.py [WORKLOAD...] [--history bench.jsonl] [--markdown FILE] [--svg FILE]
+  bench.py [WORKLOAD...] --threads 2 --busy 2         # beside two busy loops on these cores
   bench.py --list                          # workloads; `sweep` is all products gemm_*
   bench.py --report [--history bench.jsonl] [--markdown FILE] [--svg FILE]    # of the last run
 
@@ -12,10 +14,11 @@ private virtual environment the first time, or taken from --python.
 
 Every system prepares in a separate process, then they take turns for --rounds rounds. The
 core's peak rate is probed before and after each turn; a turn is repeated if a probe is below
-95 % of the best of the run, or if each of its runs was interrupted by other processes. Each
-run appends a document to the history.
+95 % of the best of the run, or if each of its runs was interrupted by other processes;
+with --busy neither is checked. Each run appends a document to the history.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -68,11 +71,30 @@ class Bench:
             raise Failed(lines[-1][:200])
         return json.loads(done.stdout.splitlines()[-1])
 
+    def cores(self):
+        """The cores of every system: --threads of those available, from --core on."""
+        available = [core for core in sorted(os.sched_getaffinity(0))
+                     if core >= self.options.core]
+        return available[:self.options.threads]
+
     def pin(self):
-        os.sched_setaffinity(0, {self.options.core})
+        os.sched_setaffinity(0, self.cores())
+
+    @contextlib.contextmanager
+    def busy_loops(self):
+        """Runs the programs that systems compete with for their cores."""
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                  preexec_fn=self.pin) for _ in range(self.options.busy)]
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
 
     def environment(self):
-        return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+        threads = str(self.options.threads)
+        return {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
                 "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
     def peer(self, *words):
@@ -92,6 +114,9 @@ class Bench:
 
     def turn(self, system):
         """An undisturbed measurement of a system; after some tries, any."""
+        if self.options.busy:
+            with self.busy_loops():
+                return {**system.measure(), "calm": True}
         for _ in range(MOST_TRIES):
             before = self.probe()
             measured = system.measure()
@@ -120,7 +145,8 @@ class Mpc:
 
     def measure(self):
         found = self.bench.run([self.bench.options.mpc, "bench", *self.model, *self.training,
-                                *self.runs, "--threads", "1", "--seed", "7", "--json", "--quiet",
+                                *self.runs, "--threads", self.bench.options.threads, "--seed", "7",
+                                "--json", "--quiet",
                                 *([] if self.training else ["--input", self.inputs()])])
         keep = ["median_ms", "min_ms", "runs", "disturbed_runs", "peak_rss_bytes", "arena_bytes",
                 "bytes", "isa"]
@@ -275,6 +301,9 @@ def parse(arguments):
     parser.add_argument("--python", type=pathlib.Path, help="environment that has the peers")
     parser.add_argument("--systems", default="mpc,torch-eager,torch-compile,onnxruntime")
     parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=1, help="of each system, on as many cores")
+    parser.add_argument("--busy", type=int, default=0, metavar="N",
+                        help="busy loops beside each system, on the same cores")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="of one turn")
     parser.add_argument("--small", action="store_true", help="small shapes, to try the tool")
@@ -311,11 +340,15 @@ def measure_all(options):
             find(name)
     options.python = options.python or private_python()
     bench = Bench(options)
+    if len(bench.cores()) < options.threads:
+        sys.exit(f"error: there are {len(bench.cores())} cores from {options.core} on, but "
+                 f"--threads is {options.threads}")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
                             capture_output=True, text=True, check=False).stdout.strip()
     bench.probe()
     document = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "small": options.small, "commit": commit, "core": options.core,
+                "threads": options.threads, "busy": options.busy,
                 "workloads": []}
     try:
         for name in names:

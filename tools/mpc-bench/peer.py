@@ -115,7 +115,7 @@ def torch_update(workload, small, compiled):
 
 def torch_step(workload, small, system, precision):
     import torch
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     compiled = system == "torch-compile"
     if workload.make == "update":
         return torch_update(workload, small, compiled), None, torch.__version__
@@ -161,7 +161,8 @@ def onnxruntime_step(name, folder):
     import onnxruntime
     model = f"{name}/model.onnx" if find(name) is None else f"{folder}/float32.onnx"
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
+    options.inter_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     arrays = numpy.load(f"{folder}/inputs.npz")

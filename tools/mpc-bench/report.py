@@ -121,13 +121,20 @@ def kernels(document):
                 yield [found["workload"], row["precision"], "; ".join(texts)]
 
 
+def setup(document):
+    """What differs from one thread on an idle core."""
+    threads, busy = document.get("threads", 1), document.get("busy", 0)
+    texts = [f"{threads} threads"] * (threads > 1) + [f"{busy} busy loops"] * (busy > 0)
+    return f"{' beside '.join(texts)}. " if texts else ""
+
+
 def markdown(document):
     machine = document["machine"]
     rates = ", ".join(f"{rate:.0f} GFLOP/s in {key}" for key, rate in machine["gflops"].items())
     versions = sorted({f"{SYSTEM[row['system']]} {row['version']}" for found in
                        document["workloads"] for row in found["rows"]
                        if row["system"] in SYSTEM and "version" in row})
-    lines = [f"{machine['processor']} ({', '.join(machine['features'])}), one core: {rates}. "
+    lines = [f"{machine['processor']} ({', '.join(machine['features'])}), one core: {rates}. {setup(document)}"
              f"{', '.join(versions)}. {document['time']}.", ""]
     lines += table(["ms", "best peer, f32", "mpc f32", "ratio", "% of ceiling", "best peer, bf16",
                     "mpc bf16", "ratio", "% of ceiling", "gain of bf16"], times(document))

@@ -11,6 +11,8 @@
 
 #include "mpc/Runtime/Status.h"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,10 +23,19 @@ class DeviceImpl;
 struct DeviceAccess;
 } // namespace detail
 
+/// Executes tasks on a host's threads: calls `task(context, i)` once for each
+/// `i` in [0, tasks), in any order and possibly concurrently, and returns when
+/// all calls have returned. Called by the threads that run programs; must be
+/// thread-safe and must not throw.
+using ParallelFor = std::function<void(
+    int64_t tasks, void (*task)(void *context, int64_t index), void *context)>;
+
 struct CpuDeviceOptions {
-  /// Maximum threads of one run, including the caller's; 0: all cores available
-  /// to the process.
+  /// Maximum threads of one run, including the caller's; 0: availableCores().
   int threads = 0;
+  /// The host's thread pool; null: a pool of sleeping threads that all CPU
+  /// devices of the process share. Results do not depend on it.
+  ParallelFor parallelFor = nullptr;
 };
 
 struct CudaDeviceOptions {
@@ -79,7 +90,9 @@ private:
   std::shared_ptr<detail::DeviceImpl> impl;
 };
 
-/// Returns the number of cores available to this process, at least 1.
+/// Returns the number of cores available to this process, at least 1: those in
+/// the affinity mask of the calling thread, and at most the CPU quota of its
+/// control groups (cgroup v2 cpu.max), rounded up.
 int availableCores();
 
 } // namespace mpc

@@ -6,16 +6,15 @@
 
 #include "CpuDevice.h"
 
+#include "ThreadPool.h"
+
 #include "../Communication/CollectiveThread.h"
 
 #include "mpc/Runtime/Buffer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <mutex>
-
-#include <pthread.h>
+#include <limits>
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -34,7 +33,11 @@ namespace {
 
 class CpuDevice : public DeviceImpl {
 public:
-  explicit CpuDevice(int threads) : threadCount(threads) {}
+  CpuDevice(int threads, ParallelFor parallelFor)
+      : threadCount(threads), parallelFor(std::move(parallelFor)) {
+    if (!this->parallelFor && threads > 1)
+      pool = ThreadPool::shared();
+  }
   const std::string &name() const override { return deviceName; }
   int threads() const override { return threadCount; }
   bool needsCode() const override { return true; }
@@ -43,69 +46,120 @@ public:
                  std::span<double> milliseconds) override;
 
 private:
+  int64_t tasksOf(const Launch &launch) const;
+  double leastSharedTime(const Program &program) const;
+  template <typename Body> void share(int64_t tasks, const Body &body) const;
+  void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
+                 char *scratch, size_t scratchStride) const;
+
   std::string deviceName = "cpu";
   int threadCount;
+  /// The host's threads; null if `pool` is used.
+  ParallelFor parallelFor;
+  std::shared_ptr<ThreadPool> pool;
 };
+
+/// Floating-point control and status register of a thread: rounding and the
+/// flushing of subnormals, which a host may set. Tasks use the caller's, so
+/// that results do not depend on the thread.
+#if defined(__x86_64__)
+unsigned floatControl() { return __builtin_ia32_stmxcsr(); }
+void setFloatControl(unsigned control) { __builtin_ia32_ldmxcsr(control); }
+#else
+unsigned floatControl() { return 0; }
+void setFloatControl(unsigned) {}
+#endif
 
 } // namespace
 
-/// True in a forked child after OpenMP threads were started, since they do not
-/// exist in the child. GNU's OpenMP would wait for them forever; LLVM's
-/// restarts them.
-static std::atomic<bool> lostThreads = false;
-
-static void heedForks() {
-#ifndef __clang__
-  static std::once_flag once;
-  std::call_once(once, [] {
-    (void)pthread_atfork(nullptr, nullptr, [] { lostThreads = true; });
-  });
-#endif
-}
+/// Time in seconds above which waking sleeping threads pays for a launch: some
+/// times the latency of a wake-up (docs/Explanation/Runtime.md).
+static constexpr double kWakeUpPays = 60e-6;
 
 /// Returns the number of items without a dependence on other items.
 static int64_t firstItems(const Launch &launch) {
   return launch.items - launch.laterItems;
 }
 
+/// Returns the number of grains, the least tasks worth sharing, of a launch.
+static int64_t grainsOf(const Launch &launch) {
+  int64_t items = firstItems(launch);
+  return items / launch.grain + (items % launch.grain != 0);
+}
+
+/// Estimates the time of a launch of several grains on one thread, in seconds.
+/// A single-item grain takes any time above the least, so operations and
+/// traffic count as well, at usual rates of a core.
+static double estimateTime(const Launch &launch) {
+  constexpr double kGrainTime = 12e-6, kFlopsPerSecond = 100e9,
+                   kBytesPerSecond = 20e9;
+  return std::max({kGrainTime * double(grainsOf(launch)),
+                   double(launch.flops) / kFlopsPerSecond,
+                   double(launch.bytes) / kBytesPerSecond});
+}
+
+/// Returns the number of tasks of a launch if it is shared among threads.
+int64_t CpuDevice::tasksOf(const Launch &launch) const {
+  return std::min<int64_t>(threadCount, grainsOf(launch));
+}
+
+/// Returns the least estimated time of launches to share. Threads awake take
+/// over any task within a microsecond. They stay awake between the launches of
+/// a run unless other programs use the cores; then each launch wakes them.
+double CpuDevice::leastSharedTime(const Program &program) const {
+  double time = 0;
+  for (const Launch &launch : program.launches)
+    if (tasksOf(launch) > 1)
+      time += estimateTime(launch);
+  if (time < kWakeUpPays)
+    return std::numeric_limits<double>::infinity();
+  return pool && pool->isContended() ? kWakeUpPays : 0;
+}
+
+/// Calls `body` with each index below `tasks`, concurrently.
+template <typename Body>
+void CpuDevice::share(int64_t tasks, const Body &body) const {
+  unsigned control = floatControl();
+  auto task = [&](int64_t index) {
+    unsigned own = floatControl();
+    setFloatControl(control);
+    body(index);
+    setFloatControl(own);
+  };
+  if (pool)
+    return pool->run(tasks, task);
+  parallelFor(
+      tasks,
+      [](void *context, int64_t index) {
+        (*static_cast<decltype(task) *>(context))(index);
+      },
+      &task);
+}
+
 /// Runs one launch; `scratch` has `tasks` slices of `scratchStride` bytes.
-static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
-                      char *scratch, size_t scratchStride) {
-  if (tasks <= 1 || lostThreads) {
-    launch.function(buffers, 0, launch.items, scratch);
-    return;
-  }
-  heedForks();
-  int threads = static_cast<int>(tasks);
+void CpuDevice::runLaunch(const Launch &launch, void *const *buffers,
+                          int64_t tasks, char *scratch,
+                          size_t scratchStride) const {
+  if (tasks <= 1)
+    return launch.function(buffers, 0, launch.items, scratch);
   int64_t first = firstItems(launch);
-#pragma omp parallel num_threads(threads)
-  {
-#pragma omp for schedule(static, 1) nowait
-    for (int64_t task = 0; task < tasks; ++task) {
-      ItemRange range = splitItems(first, launch.grain, tasks, task);
-      launch.function(buffers, range.begin, range.end,
+  share(tasks, [&](int64_t task) {
+    ItemRange range = splitItems(first, launch.grain, tasks, task);
+    launch.function(buffers, range.begin, range.end,
+                    scratch + task * scratchStride);
+  });
+  if (launch.laterItems > 0)
+    share(tasks, [&](int64_t task) {
+      ItemRange range = splitItems(launch.laterItems, 1, tasks, task);
+      launch.function(buffers, first + range.begin, first + range.end,
                       scratch + task * scratchStride);
-    }
-    if (launch.laterItems > 0) {
-#pragma omp barrier
-#pragma omp for schedule(static, 1) nowait
-      for (int64_t task = 0; task < tasks; ++task) {
-        ItemRange range = splitItems(launch.laterItems, 1, tasks, task);
-        launch.function(buffers, first + range.begin, first + range.end,
-                        scratch + task * scratchStride);
-      }
-    }
-  }
+    });
 }
 
 Status CpuDevice::execute(const Program &program, const Addresses &addresses,
                           CollectiveThread *messages,
                           std::span<double> milliseconds) {
-  auto tasksOf = [&](const Launch &launch) {
-    int64_t items = firstItems(launch);
-    int64_t groups = items / launch.grain + (items % launch.grain != 0);
-    return std::min<int64_t>(threadCount, groups);
-  };
+  double leastTime = threadCount > 1 ? leastSharedTime(program) : 0;
   auto aligned = [](int64_t bytes) {
     return (size_t(bytes) + kBufferAlignment - 1) / kBufferAlignment *
            kBufferAlignment;
@@ -157,7 +211,10 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
     auto start = std::chrono::steady_clock::time_point();
     if (!milliseconds.empty())
       start = std::chrono::steady_clock::now();
-    runLaunch(launch, buffers.data(), tasksOf(launch),
+    int64_t tasks = tasksOf(launch);
+    if (tasks > 1 && estimateTime(launch) < leastTime)
+      tasks = 1;
+    runLaunch(launch, buffers.data(), tasks,
               static_cast<char *>(scratch.get()) + aligned(launch.sharedBytes),
               strideOf(launch));
     if (!milliseconds.empty()) {
@@ -169,6 +226,7 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
   return {};
 }
 
-std::shared_ptr<DeviceImpl> detail::createCpuDevice(int threads) {
-  return std::make_shared<CpuDevice>(threads);
+std::shared_ptr<DeviceImpl> detail::createCpuDevice(int threads,
+                                                    ParallelFor parallelFor) {
+  return std::make_shared<CpuDevice>(threads, std::move(parallelFor));
 }

@@ -17,8 +17,10 @@ namespace mpc::detail {
 inline constexpr int kMostCpuThreads = 1024;
 
 /// Creates a device that calls each launch's function with its items split over
-/// up to `threads` OpenMP threads.
-std::shared_ptr<DeviceImpl> createCpuDevice(int threads);
+/// up to `threads` threads, at least 1, of `parallelFor` or, if that is null,
+/// of the process's ThreadPool.
+std::shared_ptr<DeviceImpl> createCpuDevice(int threads,
+                                            ParallelFor parallelFor = nullptr);
 
 /// Range of `items` for task `task` of `tasks`; ranges are contiguous, disjoint
 /// and complete, and start at multiples of `grain`.

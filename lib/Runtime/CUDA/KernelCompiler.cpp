@@ -17,6 +17,8 @@
 #include "../Environment.h"
 #include "Nvrtc.h"
 
+#include "mpc/Runtime/Device.h"
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -225,9 +227,8 @@ KernelCompiler::run(KernelCompileReport *report) {
         failed = true;
     }
   };
-  size_t threads = options.threads > 0
-                       ? size_t(options.threads)
-                       : std::max(1u, std::thread::hardware_concurrency());
+  auto threads =
+      size_t(options.threads > 0 ? options.threads : availableCores());
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min(threads, portions.size()); ++i)
     helpers.emplace_back(work);

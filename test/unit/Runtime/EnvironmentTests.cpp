@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 
 using namespace mpc;
@@ -89,4 +91,64 @@ TEST(Environment, NvidiaPackagesComeAfterTheSystemsLibraries) {
   ASSERT_NE(byName, paths.end());
   EXPECT_EQ(*(paths.end() - 2), own / "libx.so.2");
   EXPECT_EQ(paths.back(), own / "libx.so.1");
+}
+
+/// Returns quotaCores() with these files in place of the system's.
+static int quotaWith(const std::map<std::string, std::string> &files) {
+  namespace fs = std::filesystem;
+  const fs::path root =
+      fs::temp_directory_path() / ("mpc-quota-" + std::to_string(::getpid()));
+  for (const auto &[name, text] : files) {
+    fs::path file = root.string() + name;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  int cores = detail::quotaCores(root.string());
+  fs::remove_all(root);
+  return cores;
+}
+
+TEST(Environment, QuotasOfControlGroupsLimitTheCores) {
+  const std::string mounts = "22 1 0:21 / /proc rw - proc proc rw\n"
+                             "30 23 0:26 / /sys/fs/cgroup rw,nosuid "
+                             "shared:4 - cgroup2 cgroup2 rw\n";
+  // A container with its own namespace: its group is the root.
+  std::map<std::string, std::string> files = {
+      {"/proc/self/mountinfo", mounts},
+      {"/proc/self/cgroup", "0::/\n"},
+      {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}};
+  EXPECT_EQ(quotaWith(files), 2);
+  files["/sys/fs/cgroup/cpu.max"] = "150000 100000\n";
+  EXPECT_EQ(quotaWith(files), 2);
+  files["/sys/fs/cgroup/cpu.max"] = "5000 100000\n";
+  EXPECT_EQ(quotaWith(files), 1);
+  for (const char *text : {"max 100000\n", "", "0 100000\n", "5000 0\n",
+                           "99999999999999999999 1\n", "many 100000\n"}) {
+    files["/sys/fs/cgroup/cpu.max"] = text;
+    EXPECT_EQ(quotaWith(files), INT_MAX) << text;
+  }
+  // A service: the least quota of its group and the group's parents counts,
+  // besides the hierarchies of version 1.
+  files = {{"/proc/self/mountinfo", mounts},
+           {"/proc/self/cgroup", "4:cpu:/other\n0::/a.slice/b.service\n"},
+           {"/sys/fs/cgroup/a.slice/cpu.max", "300000 100000\n"},
+           {"/sys/fs/cgroup/a.slice/b.service/cpu.max", "800000 100000\n"}};
+  EXPECT_EQ(quotaWith(files), 3);
+  files["/sys/fs/cgroup/a.slice/b.service/cpu.max"] = "100000 100000\n";
+  EXPECT_EQ(quotaWith(files), 1);
+  // A container without its own namespace: the mount shows its group alone.
+  const std::string part = "30 23 0:26 /box/1 /sys/fs/cgroup rw - cgroup2 c rw";
+  files = {{"/proc/self/mountinfo", part},
+           {"/proc/self/cgroup", "0::/box/1/in\n"},
+           {"/sys/fs/cgroup/cpu.max", "400000 100000\n"},
+           {"/sys/fs/cgroup/in/cpu.max", "max 100000\n"}};
+  EXPECT_EQ(quotaWith(files), 4);
+  // A group outside of the mount: what the mount shows counts.
+  files["/proc/self/cgroup"] = "0::/../host\n";
+  EXPECT_EQ(quotaWith(files), 4);
+  // Version 1 alone, and no files at all.
+  files["/proc/self/mountinfo"] =
+      "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+  EXPECT_EQ(quotaWith(files), INT_MAX);
+  EXPECT_EQ(quotaWith({}), INT_MAX);
 }

@@ -11,6 +11,10 @@
 // Use the conversions and activations of the emulated kernels.
 #include "../Prelude/Prelude.h"
 
+#include "Runtime/CPU/ThreadPool.h"
+
+#include "mpc/Runtime/Device.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -194,8 +198,7 @@ void Computation::run() {
   double resultScale = scaleAt(GemmProblem::Role::ResultScale);
   int64_t lines = problem.batch * m;
   std::vector<double> values(static_cast<size_t>(lines * n));
-#pragma omp parallel for
-  for (int64_t line = 0; line < lines; ++line) {
+  auto computeLine = [&](int64_t line) {
     const double *left =
         &a[static_cast<size_t>((problem.sharedA ? line % m : line) * k)];
     for (int64_t column = 0; column < n; ++column) {
@@ -207,7 +210,12 @@ void Computation::run() {
       values[static_cast<size_t>(line * n + column)] =
           finish(scale * sum, line, column);
     }
-  }
+  };
+  int64_t tasks = std::min<int64_t>(availableCores(), lines);
+  detail::ThreadPool::shared()->run(tasks, [&](int64_t task) {
+    for (int64_t line = task; line < lines; line += tasks)
+      computeLine(line);
+  });
   for (int64_t i = 0; i < lines * n; ++i)
     storeNumber(at(GemmProblem::Role::Result), problem.result, i,
                 rounded(resultScale * values[static_cast<size_t>(i)]));

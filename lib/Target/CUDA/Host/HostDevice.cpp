@@ -8,6 +8,7 @@
 
 #include "GemmReference.h"
 
+#include "Runtime/CPU/ThreadPool.h"
 #include "Runtime/Communication/CollectiveThread.h"
 #include "Runtime/DeviceImpl.h"
 #include "Runtime/DiskCache.h"
@@ -34,6 +35,8 @@ namespace {
 struct Common {
   std::string name = "cuda-host";
   HostDeviceOptions options;
+  /// Keeps the threads of library GEMMs.
+  std::shared_ptr<detail::ThreadPool> threads = detail::ThreadPool::shared();
 };
 
 /// A device, in host memory, for a single prepared program. Library GEMMs use
@@ -71,7 +74,7 @@ private:
 class HostDevice : public DeviceImpl {
 public:
   explicit HostDevice(const HostDeviceOptions &options)
-      : common(std::make_shared<Common>(Common{"cuda-host", options})) {}
+      : common(std::make_shared<Common>(Common{.options = options})) {}
   const std::string &name() const override { return common->name; }
   int threads() const override { return 1; }
   bool needsCode() const override { return true; }
@@ -161,9 +164,8 @@ Status HostRunner::prepare(const Program &program) {
       made[i] = HostModule::compile(text, names, options);
     }
   };
-  size_t threads = common->options.threads > 0
-                       ? size_t(common->options.threads)
-                       : std::max(1u, std::thread::hardware_concurrency());
+  auto threads = size_t(common->options.threads > 0 ? common->options.threads
+                                                    : availableCores());
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min(threads, count); ++i)
     helpers.emplace_back(work);

@@ -11,6 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
+
+#include <xmmintrin.h>
 
 using namespace mpc;
 
@@ -86,4 +89,67 @@ TEST(CpuDevice, NothingToDoCallsNothing) {
   Executable executable = *Executable::create(
       *Device::cpu({.threads = 2}), std::make_shared<const Program>(program));
   EXPECT_TRUE(executable.run({}).ok());
+}
+
+namespace {
+
+/// Halves an item's number of smallest normal values: a subnormal, which a
+/// thread may flush to zero.
+void halveKernel(void *const *buffers, int64_t begin, int64_t end, void *) {
+  for (int64_t item = begin; item < end; ++item) {
+    volatile float least = std::numeric_limits<float>::min();
+    static_cast<float *>(buffers[0])[item] = least / 2;
+  }
+}
+
+/// A program of one launch with `items` items of one float each.
+std::shared_ptr<const Program> halvingProgram(int64_t items) {
+  auto program = std::make_shared<Program>();
+  program->name = "main";
+  program->results = {{"half", {ElementType::F32, {items}}}};
+  Launch launch;
+  launch.kernel = "halve";
+  launch.function = halveKernel;
+  launch.items = items;
+  launch.buffers = {{BufferRef::Kind::Result, 0, 0, 4 * items, true}};
+  program->launches = {launch};
+  return program;
+}
+
+} // namespace
+
+TEST(CpuDevice, AHostsThreadsRunTheTasks) {
+  // In reverse order, which is also legal.
+  std::vector<int64_t> calls;
+  Device device = *Device::cpu(
+      {.threads = 4,
+       .parallelFor = [&](int64_t tasks, void (*task)(void *, int64_t),
+                          void *context) {
+         calls.push_back(tasks);
+         for (int64_t i = tasks; i-- > 0;)
+           task(context, i);
+       }});
+  Executable large = *Executable::create(device, halvingProgram(400));
+  std::vector<Buffer> results = *large.run({});
+  for (float value : results[0].as<float>())
+    ASSERT_EQ(value, std::numeric_limits<float>::min() / 2);
+  EXPECT_EQ(calls, std::vector<int64_t>{4});
+  // A run that is shorter than waking threads stays on the caller.
+  Executable small = *Executable::create(device, halvingProgram(3));
+  EXPECT_TRUE(small.run({}).ok());
+  EXPECT_EQ(calls.size(), 1u);
+}
+
+TEST(CpuDevice, TasksUseTheCallersFloatingPointMode) {
+  Device device = *Device::cpu({.threads = 4});
+  Executable executable = *Executable::create(device, halvingProgram(400));
+  for (bool flushes : {false, true, false}) {
+    unsigned before = _mm_getcsr();
+    constexpr unsigned kFlushToZero = 0x8000;
+    _mm_setcsr(flushes ? before | kFlushToZero : before & ~kFlushToZero);
+    Result<std::vector<Buffer>> results = executable.run({});
+    _mm_setcsr(before);
+    for (float value : results->front().as<float>())
+      ASSERT_EQ(value == 0, flushes);
+  }
 }
