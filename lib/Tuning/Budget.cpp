@@ -36,6 +36,8 @@ llvm::StringRef mpc::stringify(Measure measure) {
     return "top1";
   case Measure::Cosine:
     return "cosine";
+  case Measure::Perplexity:
+    return "perplexity";
   }
   llvm_unreachable("a measure without a name");
 }
@@ -47,7 +49,8 @@ llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
         "'" + text + "' " + why +
             "; use \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\", \"top1 0.1%\" or "
             "\"cosine 1e-4\", or a cost: \"time 0.6x\", \"bytes 0.6x\" or "
-            "\"memory 0.6x\"");
+            "\"memory 0.6x\"; for a text also \"perplexity 1%\" or \"bits "
+            "4.5\"");
   };
   auto [name, number] = text.trim().split(' ');
   std::optional<Measure> measure =
@@ -57,6 +60,7 @@ llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
           .Case("kl", Measure::Kl)
           .Case("top1", Measure::Top1)
           .Case("cosine", Measure::Cosine)
+          .Case("perplexity", Measure::Perplexity)
           .Default(std::nullopt);
   if (!measure)
     return fail("does not name a measure");
@@ -75,7 +79,7 @@ std::string Budget::text() const {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << stringify(measure) << ' ';
-  if (measure == Measure::Top1)
+  if (measure == Measure::Top1 || measure == Measure::Perplexity)
     out << llvm::format("%g%%", 100 * limit);
   else
     out << llvm::format("%g", limit);
@@ -227,6 +231,8 @@ void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
         flips += largestOf(p) != largestOf(q);
       });
       break;
+    case Measure::Perplexity:
+      llvm_unreachable("perplexity is measured by NextTokenMeter");
     }
   }
 }
@@ -238,6 +244,73 @@ double ErrorMeter::value() const {
 }
 
 //===----------------------------------------------------------------------===//
+// NextTokenMeter
+//===----------------------------------------------------------------------===//
+
+/// Returns log(sum(exp(row))).
+static double logSumExp(llvm::ArrayRef<double> row) {
+  double most = *std::max_element(row.begin(), row.end()), sum = 0;
+  for (double logit : row)
+    sum += std::exp(logit - most);
+  return most + std::log(sum);
+}
+
+void NextTokenMeter::add(const Tensor &wanted, const Tensor &actual,
+                         llvm::ArrayRef<int64_t> tokens) {
+  if (!agreeOnFinite(wanted, actual)) {
+    isFinite = false;
+    return;
+  }
+  size_t at = 0;
+  forRows(wanted, actual, [&](auto p, auto q) {
+    double logP = logSumExp(p), logQ = logSumExp(q), change = 0;
+    for (auto [a, b] : llvm::zip_equal(p, q))
+      if (double share = std::exp(a - logP); share > 0)
+        change += share * ((a - logP) - (b - logQ));
+    sum += std::max(change, 0.0);
+    ++rows;
+    flipped += largestOf(p) != largestOf(q);
+    if (++at >= tokens.size())
+      return;
+    loss += logQ - q[tokens[at]];
+    referenceLoss += logP - p[tokens[at]];
+    ++scored;
+  });
+}
+
+double NextTokenMeter::divergence() const {
+  return !isFinite ? INFINITY : rows ? sum / double(rows) : 0;
+}
+
+double NextTokenMeter::flips() const {
+  return !isFinite ? INFINITY : rows ? double(flipped) / double(rows) : 0;
+}
+
+double NextTokenMeter::perplexity() const {
+  return !isFinite ? INFINITY : scored ? std::exp(loss / double(scored)) : 1;
+}
+
+double NextTokenMeter::referencePerplexity() const {
+  return scored ? std::exp(referenceLoss / double(scored)) : 1;
+}
+
+double NextTokenMeter::error(Measure measure) const {
+  switch (measure) {
+  case Measure::Kl:
+    return divergence();
+  case Measure::Top1:
+    return flips();
+  case Measure::Perplexity:
+    return std::max(perplexity() / referencePerplexity() - 1, 0.0);
+  case Measure::Rms:
+  case Measure::Max:
+  case Measure::Cosine:
+    break;
+  }
+  llvm_unreachable("not a measure of distributions");
+}
+
+//===----------------------------------------------------------------------===//
 // Seeds
 //===----------------------------------------------------------------------===//
 
@@ -245,6 +318,8 @@ double mpc::errorOf(Measure measure, double squared) {
   // The cosine of a small angle is 1 minus half of its square.
   if (measure == Measure::Cosine)
     return squared / 2;
+  if (measure == Measure::Perplexity)
+    return std::expm1(squared);
   return measure == Measure::Rms || measure == Measure::Max ? std::sqrt(squared)
                                                             : squared;
 }
@@ -252,6 +327,8 @@ double mpc::errorOf(Measure measure, double squared) {
 double mpc::squareOf(Measure measure, double error) {
   if (measure == Measure::Cosine)
     return 2 * error;
+  if (measure == Measure::Perplexity)
+    return std::log1p(error);
   return measure == Measure::Rms || measure == Measure::Max ? error * error
                                                             : error;
 }
@@ -326,7 +403,9 @@ mpc::generateSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
   std::vector<std::optional<Tensor>> seeds(outputs.size());
   for (const auto &[output, seed] : llvm::zip_equal(outputs, seeds)) {
     int64_t length = rowLength(output);
-    bool needsRows = measure == Measure::Kl || measure == Measure::Top1;
+    bool isDivergence =
+        measure == Measure::Kl || measure == Measure::Perplexity;
+    bool needsRows = isDivergence || measure == Measure::Top1;
     if (!output.isFloat() || output.size() == 0 || (needsRows && length < 2))
       continue;
     seed.emplace(output.getType());
@@ -341,7 +420,7 @@ mpc::generateSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
       if (!areFinite(values))
         continue;
       auto target = seed->floats().slice(row * length, length);
-      if (measure == Measure::Kl)
+      if (isDivergence)
         seedDivergence(values, target, rows, generator);
       else
         seedMargin(values, target, rows, generator);

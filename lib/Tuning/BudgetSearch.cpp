@@ -19,6 +19,35 @@ static constexpr int kBudgetHalvings = 14;
 /// Maximum variables of a problem to search pair by pair.
 static constexpr size_t kFewVariables = 16;
 
+BudgetSearchProblem mpc::makeSeparable(const BudgetSearchProblem &space) {
+  /// Cost and error by variable and option, as changes from the widest.
+  using Changes = std::vector<std::vector<std::pair<double, double>>>;
+  const Choice wide(space.options.size(), 0);
+  const PricedConfiguration widest = space.plan(wide, 0);
+  Changes changes;
+  for (size_t i = 0; i < wide.size(); ++i) {
+    changes.push_back({{0, 0}});
+    for (int option = 1; option < space.options[i]; ++option) {
+      Choice other = wide;
+      other[i] = option;
+      PricedConfiguration found = space.plan(other, 0);
+      changes[i].emplace_back(found.cost - widest.cost,
+                              found.error - widest.error);
+    }
+  }
+  BudgetSearchProblem separable = space;
+  separable.plan = [widest, changes = std::move(changes)](const Choice &choice,
+                                                          double) {
+    PricedConfiguration priced{choice, widest.cost, widest.error};
+    for (size_t i = 0; i < choice.size(); ++i) {
+      priced.cost += changes[i][choice[i]].first;
+      priced.error += changes[i][choice[i]].second;
+    }
+    return priced;
+  };
+  return separable;
+}
+
 void BudgetSearch::pin(size_t variable, int option) {
   pinned.emplace_back(variable, option);
 }

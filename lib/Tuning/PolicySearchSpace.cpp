@@ -52,6 +52,18 @@ std::optional<TuningObjective> mpc::parseTuningObjective(StringRef text) {
 
 llvm::Expected<std::optional<CostBudget>> CostBudget::parse(StringRef text) {
   auto [name, number] = text.trim().split(' ');
+  if (name == "bits") {
+    CostBudget budget{TuningObjective::Bytes, 1, 0};
+    if (number.trim().getAsDouble(*budget.bits) ||
+        !(*budget.bits > 0 && *budget.bits <= 32))
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "'" + text +
+              "' is not a number of bits per weight above 0 and up to 32; use "
+              "\"bits 4.5\"");
+    budget.share = *budget.bits / 32;
+    return budget;
+  }
   std::optional<TuningObjective> objective = parseTuningObjective(name);
   if (!objective)
     return std::nullopt;
@@ -68,6 +80,10 @@ llvm::Expected<std::optional<CostBudget>> CostBudget::parse(StringRef text) {
 
 std::string CostBudget::text() const {
   std::string text;
+  if (bits) {
+    llvm::raw_string_ostream(text) << llvm::format("bits %g", *bits);
+    return text;
+  }
   llvm::raw_string_ostream(text)
       << stringify(objective) << ' ' << llvm::format("%g", share) << 'x';
   return text;
@@ -88,7 +104,7 @@ Policy PolicySearchSpace::basePolicy(ArrayRef<PolicyType> types) {
 FailureOr<PolicySearchSpace>
 PolicySearchSpace::create(func::FuncOp function, const CastFusionTarget &target,
                           const Policy &base, ArrayRef<PolicyType> types,
-                          ArrayRef<WeightType> weights,
+                          ArrayRef<WeightFormat> weights,
                           TuningObjective objective) {
   PolicySearchSpace space;
   space.function = function;
@@ -122,7 +138,7 @@ std::string PolicySearchSpace::nameOf(Operation *op) const {
 
 void PolicySearchSpace::addVariables(const PrecisionPlan &plan,
                                      ArrayRef<PolicyType> types,
-                                     ArrayRef<WeightType> weights) {
+                                     ArrayRef<WeightFormat> weights) {
   PolicyType store = base.getStore();
   backward = findBackward(function);
   // Ops of one pass that share a name are one variable.
@@ -413,17 +429,11 @@ std::string PolicySearchSpace::Option::text() const {
 }
 
 void PolicySearchSpace::addWeights(Variable &variable,
-                                   ArrayRef<WeightType> weights,
+                                   ArrayRef<WeightFormat> weights,
                                    ArrayRef<Operation *> products) const {
   // After the types, narrowest last.
   size_t types = variable.options.size();
-  for (WeightType form :
-       {WeightType::Int16, WeightType::BFloat16, WeightType::Float16,
-        WeightType::Float8, WeightType::Int8, WeightType::Int4}) {
-    if (!llvm::is_contained(weights, form))
-      continue;
-    WeightFormat format;
-    format.type = form;
+  for (const WeightFormat &format : weights)
     for (size_t i = 0; i < types; ++i) {
       PolicyType type = variable.options[i].type;
       if (llvm::all_of(products, [&](Operation *op) {
@@ -431,16 +441,76 @@ void PolicySearchSpace::addWeights(Variable &variable,
           }))
         variable.options.push_back({type, format});
     }
-  }
 }
 
-void PolicySearchSpace::considerWeights(Sensitivity &sensitivity) const {
+void PolicySearchSpace::considerWeights(
+    Sensitivity &sensitivity,
+    llvm::function_ref<Operation *(Operation *)> opOf) const {
   for (auto [variable, products] : llvm::zip_equal(variables, productsOf))
     for (const Option &option : variable.options)
       for (Operation *op : products)
-        if (option.weights.isNarrow())
-          sensitivity.consider(op,
+        if (Operation *other = option.weights.isNarrow() ? opOf(op) : nullptr)
+          sensitivity.consider(other,
                                {option.weights, significantBits(option.type)});
+}
+
+int64_t PolicySearchSpace::countWeights(size_t variable) const {
+  const Variable &named = variables[variable];
+  if (llvm::none_of(named.options, [](const Option &option) {
+        return option.weights.isNarrow();
+      }))
+    return 0;
+  int64_t count = 0;
+  for (Operation *op : productsOf[variable])
+    count += elementCount(op->getOperand(1));
+  return count;
+}
+
+double PolicySearchSpace::weightBytes(size_t variable,
+                                      const Option &option) const {
+  if (!option.weights.isNarrow())
+    return double(countWeights(variable) * storageBits(option.type) / 8);
+  int64_t bytes = 0;
+  for (Operation *op : productsOf[variable])
+    bytes += storedBytes(op, option.weights);
+  return double(bytes);
+}
+
+int64_t PolicySearchSpace::countWeights() const {
+  int64_t count = 0;
+  for (size_t i = 0; i < variables.size(); ++i)
+    count += countWeights(i);
+  return count;
+}
+
+double PolicySearchSpace::weightBytes(const Choice &choice) const {
+  double bytes = 0;
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (countWeights(i) > 0)
+      bytes += weightBytes(i, variables[i].options[choice[i]]);
+  return bytes;
+}
+
+std::vector<Choice> PolicySearchSpace::uniformWeights() const {
+  std::vector<std::string> formats;
+  for (const Variable &variable : variables)
+    for (const Option &option : variable.options)
+      if (option.type == PolicyType::Float32 && option.weights.isNarrow() &&
+          !llvm::is_contained(formats, option.weights.describe()))
+        formats.push_back(option.weights.describe());
+  std::vector<Choice> found;
+  for (size_t last = 0; last < formats.size(); ++last) {
+    Choice choice(variables.size(), 0);
+    for (size_t i = 0; i < variables.size(); ++i)
+      for (auto [index, option] : llvm::enumerate(variables[i].options)) {
+        auto form = llvm::find(formats, option.weights.describe());
+        if (option.type == PolicyType::Float32 && form != formats.end() &&
+            form <= formats.begin() + last)
+          choice[i] = int(index);
+      }
+    found.push_back(std::move(choice));
+  }
+  return found;
 }
 
 PolicySearchSpace::Forms

@@ -130,8 +130,13 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
     auto onValue = [&](Value value, const Tensor &cotangent) {
       add(values[value], *forward.get(value), cotangent, weight);
     };
-    if (failed(walk.run(forward, generateSeeds(measure, *outputs, generator),
-                        onUse, onValue)))
+    std::vector<std::optional<Tensor>> seeds(outputs->size());
+    if (output)
+      seeds[*output] = std::move(
+          generateSeeds(measure, (*outputs)[*output], generator).front());
+    else
+      seeds = generateSeeds(measure, *outputs, generator);
+    if (failed(walk.run(forward, std::move(seeds), onUse, onValue)))
       return failure();
   }
   if (!wasRead)

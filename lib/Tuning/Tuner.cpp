@@ -145,6 +145,7 @@ TuningResult Tuner::run() {
       // For Max and Top1 the prediction usually exceeds the measurement.
       if (budget.measure == Budget::Measure::Rms ||
           budget.measure == Budget::Measure::Kl ||
+          budget.measure == Budget::Measure::Perplexity ||
           budget.measure == Budget::Measure::Cosine)
         target = std::min(target, kMostLuck * square(budget.limit));
       if (target <= kept)

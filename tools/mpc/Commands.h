@@ -84,6 +84,10 @@ struct CalibrateArguments {
 struct TuneArguments {
   CommonOptions common;
   SampleFiles samples;
+  /// File of token ids, for a decoder; replaces `samples` unless empty.
+  std::string text;
+  /// Tokens per window of the text.
+  int64_t window = 128;
   /// "forward-backward" and its flags; empty: the model itself.
   std::string training;
   std::string budget;

@@ -277,8 +277,29 @@ void FullDriver::declarePrecisionCommands(CLI::App &app) {
       "search for the cheapest types within an error budget", tune.common,
       [this] { return tuneCommand(tune); },
       "mpc tune model.onnx --inputs samples/ --budget 'rms 1e-3' -o p.json\n"
-      "mpc tune model.onnx --inputs samples/ --budget 'time 0.6x' -o p.json");
-  addSamples(*command, tune.samples)->required();
+      "mpc tune decoder/ --text ids.txt --budget 'kl 0.01' -o p.json");
+  CLI::Option *samples = addSamples(*command, tune.samples);
+  CLI::Option *text =
+      command
+          ->add_option("--text", tune.text,
+                       "token ids of a text, for a decoder. Its next-token "
+                       "distributions are compared; numbers in a text file, or "
+                       ".npy")
+          ->check(notEmpty())
+          ->option_text("FILE")
+          ->group(kModelGroup)
+          ->excludes(samples);
+  command
+      ->add_option("--window", tune.window,
+                   "tokens of the text per run. Without earlier context")
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 20))
+      ->capture_default_str()
+      ->group(kModelGroup)
+      ->needs(text);
+  command->parse_complete_callback([samples, text] {
+    if (samples->empty() && text->empty())
+      throw CLI::RequiredError("--inputs, or --text for a decoder,");
+  });
   addModelOptions(*command, tune.common);
   command
       ->add_option(
@@ -286,7 +307,9 @@ void FullDriver::declarePrecisionCommands(CLI::App &app) {
           "largest error or cost, such as \"rms 1e-3\". Of the outputs against "
           "float64: \"rms 1e-3\", \"max 0.01\", \"kl 1e-4\", \"top1 0.1%\" or "
           "\"cosine 1e-4\"; or cost relative to float32, to minimize the "
-          "error: \"time 0.6x\", \"bytes 0.6x\" or \"memory 0.6x\"")
+          "error: \"time 0.6x\", \"bytes 0.6x\" or \"memory 0.6x\". Of a "
+          "text: kl, top1, \"perplexity 1%\" (its rise), bytes, memory, or "
+          "\"bits 4.5\" per weight")
       ->option_text("TEXT")
       ->required();
   command
@@ -303,7 +326,8 @@ void FullDriver::declarePrecisionCommands(CLI::App &app) {
           "candidate types (default: f16 and bf16). Of matmuls and "
           "convolutions: f16, bf16, tf32; of quantized weights: int16, int8, "
           "int4, float8_e4m3fn; by default for time also tf32, and weights in "
-          "int16, int8 and f16 if float32 matmuls are as fast")
+          "int16, int8 and f16 if float32 matmuls are as fast; for a text only "
+          "weights in bfloat16, int8 and int4")
       ->option_text("TYPE,...")
       ->delimiter(',');
   command
@@ -323,7 +347,7 @@ void FullDriver::declarePrecisionCommands(CLI::App &app) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str()
       ->group(kMoreGroup);
-  addTraining(*command, tune.training, "tune the gradients of");
+  addTraining(*command, tune.training, "tune the gradients of")->excludes(text);
   addHtml(*command, tune.html,
           "The Pareto front with the chosen point, and the graph, drawn by "
           "Graphviz, with each op's share of the error");

@@ -10,12 +10,11 @@
 #include "MatrixUnitReport.h"
 #include "PeakRates.h"
 #include "Reporter.h"
+#include "TokenIds.h"
 
 #include "mpc/JIT/Decoder.h"
-#include "mpc/Support/Files.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
 using namespace mpc;
@@ -84,38 +83,10 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
   hideFlags(command, {"--shape", "--dim", "--batch", "--step-loss-scale"});
 }
 
-/// Parses numbers separated by commas or white space; `where` names them in
-/// errors.
-static Result<std::vector<int64_t>> parseTokens(const std::string &text,
-                                                const std::string &where) {
-  static constexpr const char *kSpace = ", \t\r\n";
-  std::vector<int64_t> tokens;
-  for (size_t at = text.find_first_not_of(kSpace); at != std::string::npos;) {
-    size_t end = std::min(text.find_first_of(kSpace, at), text.size());
-    int64_t token = 0;
-    auto [rest, error] =
-        std::from_chars(text.data() + at, text.data() + end, token);
-    if (error != std::errc() || rest != text.data() + end)
-      return Status(StatusCode::InvalidArgument, where,
-                    "'" + text.substr(at, std::min<size_t>(end - at, 40)) +
-                        "' is not a token id; give numbers separated by commas "
-                        "or spaces");
-    tokens.push_back(token);
-    at = text.find_first_not_of(kSpace, end);
-  }
-  if (tokens.empty())
-    return Status(StatusCode::InvalidArgument, where,
-                  "has no tokens; give at least one");
-  return tokens;
-}
-
 static Result<std::vector<int64_t>> readPrompt(const std::string &argument) {
   if (argument.find_first_not_of("0123456789-, ") == std::string::npos)
     return parseTokens(argument, "--prompt-ids");
-  Result<std::string> text = readWholeFile(argument);
-  if (!text.ok())
-    return text.status();
-  return parseTokens(*text, argument);
+  return readTokens(argument);
 }
 
 /// Opens the decoder of the flags, with a cache for `needed` tokens.

@@ -37,7 +37,11 @@ Status PolicyEvaluator::prepare() {
 }
 
 void PolicyEvaluator::expect(size_t sample, llvm::SmallVector<Tensor> outputs) {
-  wanted[sample] = std::move(outputs);
+  // Caches of a decoder are as large as its logits, and no outputs.
+  if (text)
+    wanted[sample].push_back(std::move(outputs[text->logits()]));
+  else
+    wanted[sample] = std::move(outputs);
 }
 
 Status PolicyEvaluator::interpret(Compiler &compiler, mlir::ModuleOp module,
@@ -134,19 +138,25 @@ PolicyEvaluator::plan(const std::string &path) const {
   return bytesOf(**program);
 }
 
-Result<PolicyMeasurements>
-PolicyEvaluator::measure(const std::string &path,
-                         llvm::ArrayRef<size_t> samples, bool isTimed,
-                         std::vector<OutputAgreement> *agreements) const {
+Result<PolicyMeasurements> PolicyEvaluator::measure(
+    const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
+    std::vector<OutputAgreement> *agreements, NextTokenMeter *tokens) const {
   Result<Typed> typed = assignTypes(path);
   if (!typed.ok())
     return typed.status();
   ErrorMeter errors(meter);
+  NextTokenMeter ownTokens;
+  NextTokenMeter &nextTokens = tokens ? *tokens : ownTokens;
   std::vector<ProgramValue> results = resultsOf(model.entry());
   if (agreements)
     for (const ProgramValue &result : results)
       agreements->push_back({result.name});
   auto receive = [&](size_t sample, llvm::ArrayRef<Tensor> outputs) {
+    if (text) {
+      nextTokens.add(wanted[sample].front(), outputs[text->logits()],
+                     text->windows()[sample]);
+      return;
+    }
     errors.add(wanted[sample], outputs);
     for (size_t i = 0; agreements && i < outputs.size(); ++i)
       if (outputs[i].isFloat())
@@ -176,7 +186,7 @@ PolicyEvaluator::measure(const std::string &path,
       figures.seconds = times->front().seconds;
     }
   }
-  figures.error = errors.value();
+  figures.error = text ? nextTokens.error(meter) : errors.value();
   return figures;
 }
 

@@ -83,7 +83,7 @@ tool::wantedArray(const std::vector<NamedArray> &arrays,
   if (!array)
     return Status(StatusCode::InvalidArgument, file,
                   "has no array for output '" + output.name + "'");
-  const TensorType &type = array->data.type();
+  const mpc::TensorType &type = array->data.type();
   if (type.shape != output.type.shape)
     return Status(StatusCode::InvalidArgument, array->where,
                   "has shape " + shapeToString(type.shape) + ", but output '" +
@@ -99,7 +99,7 @@ tool::wantedArray(const std::vector<NamedArray> &arrays,
 
 /// Converts `data` to bf16, or returns nullopt if a value would change.
 static std::optional<Buffer> asBrainFloat(const Buffer &data,
-                                          const TensorType &type) {
+                                          const mpc::TensorType &type) {
   Result<Buffer> narrow = Buffer::allocate(type);
   if (!narrow.ok())
     return std::nullopt;
@@ -119,7 +119,7 @@ static std::optional<Buffer> asBrainFloat(const Buffer &data,
 
 static Status bindArray(const NamedArray &array, const ProgramValue &value,
                         Buffer &bound) {
-  const TensorType &have = array.data.type();
+  const mpc::TensorType &have = array.data.type();
   if (have == value.type) {
     bound = array.data;
     return {};

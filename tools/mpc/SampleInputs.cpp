@@ -67,10 +67,11 @@ sampleFiles(const std::vector<std::string> &inputs) {
 }
 
 Status tool::checkOutput(const std::string &output, const std::string &model,
-                         const SampleFiles &files) {
+                         const SampleFiles &files, const std::string &text) {
   if (Status status = checkWritable(output); !status.ok())
     return status;
-  Result<std::vector<std::string>> samples = sampleFiles(files.inputs);
+  Result<std::vector<std::string>> samples =
+      text.empty() ? sampleFiles(files.inputs) : std::vector{text};
   if (!samples.ok())
     return samples.status();
   std::error_code error;
@@ -82,7 +83,8 @@ Status tool::checkOutput(const std::string &output, const std::string &model,
     if (fs::equivalent(output, sample, error))
       return Status(
           StatusCode::InvalidArgument, output,
-          "is a sample, which would be overwritten; name another file");
+          (text.empty() ? "is a sample" : "is the text") +
+              std::string(", which would be overwritten; name another file"));
   return {};
 }
 
@@ -139,36 +141,53 @@ static std::vector<ProgramValue> valuesOf(mlir::func::FuncOp function) {
   return values;
 }
 
-std::vector<Status> SampledModel::add(const std::string &name,
-                                      const std::vector<NamedArray> &arrays,
+Status SampledModel::import(const CommonOptions &common,
+                            const CompileOptions &options) {
+  compile = options;
+  Result<std::unique_ptr<Compiler>> made = Compiler::create(compile);
+  if (!made.ok())
+    return made.status();
+  owned = std::move(*made);
+  Result<Compiler::Module> imported = owned->import(common.model);
+  if (!imported.ok())
+    return imported.status();
+  if (Status status =
+          owned->runStages(**imported, "import",
+                           compile.training ? "differentiate" : "simplify");
+      !status.ok())
+    return status;
+  graph = std::move(*imported);
+  return {};
+}
+
+std::vector<Status> SampledModel::add(const SampleArrays &given,
                                       const CommonOptions &common) {
   if (!owned) {
-    passInputShapes(arrays, compile);
-    Result<std::unique_ptr<Compiler>> made = Compiler::create(compile);
-    if (!made.ok())
-      return {made.status()};
-    owned = std::move(*made);
-    Result<Compiler::Module> imported = owned->import(common.model);
-    if (!imported.ok())
-      return {imported.status()};
-    if (Status status =
-            owned->runStages(**imported, "import",
-                             compile.training ? "differentiate" : "simplify");
-        !status.ok())
+    passInputShapes(given.arrays, compile);
+    if (Status status = import(common, compile); !status.ok())
       return {status};
-    graph = std::move(*imported);
   }
-  Sample sample{name, {}, {}};
+  Sample sample{given.name, {}, {}};
   std::vector<Status> problems =
-      bindArrays(arrays, valuesOf(entry()), "arg", sample.buffers);
+      bindArrays(given.arrays, valuesOf(entry()), "arg", sample.buffers);
   for (Status &problem : problems)
     problem = Status(problem.code(), problem.where(),
-                     problem.text() + " (sample " + name + ")");
+                     problem.text() + " (sample " + given.name + ")");
   if (problems.empty()) {
     sample.tensors = tensorsOf(entry(), sample.buffers);
-    given.push_back(std::move(sample));
+    bound.push_back(std::move(sample));
   }
   return problems;
+}
+
+std::vector<Status> SampledModel::load(const CommonOptions &common,
+                                       const std::vector<SampleArrays> &samples,
+                                       const CompileOptions &options) {
+  compile = options;
+  for (const SampleArrays &sample : samples)
+    if (std::vector<Status> problems = add(sample, common); !problems.empty())
+      return problems;
+  return {};
 }
 
 std::vector<Status> SampledModel::load(const CommonOptions &common,
@@ -202,7 +221,7 @@ std::vector<Status> SampledModel::load(const CommonOptions &common,
       std::string name = file;
       if (where.areStacked)
         name += "[" + std::to_string(number) + "]";
-      std::vector<Status> found = add(name, sample, common);
+      std::vector<Status> found = add({name, std::move(sample)}, common);
       llvm::append_range(problems, found);
       // Without a graph there are no further errors.
       if (!graph)

@@ -39,10 +39,16 @@ interpretGraph(Compiler &compiler, mlir::ModuleOp module,
                const std::vector<Buffer> &inputs, reference::Rounding rounding,
                OpObserver observer = {});
 
-/// Fails if `output` cannot be written, or would overwrite the model or a
-/// sample of `files`.
+/// Fails if `output` cannot be written, or would overwrite the model, a sample
+/// of `files`, or `text`, which replaces samples unless it is empty.
 Status checkOutput(const std::string &output, const std::string &model,
-                   const SampleFiles &files);
+                   const SampleFiles &files, const std::string &text = {});
+
+/// The arrays of one sample, and the name of its origin.
+struct SampleArrays {
+  std::string name;
+  std::vector<NamedArray> arrays;
+};
 
 /// A model after stage simplify, or a training step's part after stage
 /// differentiate, with its compiler and samples.
@@ -53,11 +59,17 @@ public:
   std::vector<Status> load(const CommonOptions &common,
                            const SampleFiles &files,
                            const CompileOptions &options);
+  /// The same for samples in memory.
+  std::vector<Status> load(const CommonOptions &common,
+                           const std::vector<SampleArrays> &samples,
+                           const CompileOptions &options);
+  /// Imports the model for the shapes in `options`, without samples.
+  Status import(const CommonOptions &common, const CompileOptions &options);
 
   Compiler &compiler() const { return *owned; }
   mlir::ModuleOp module() const { return *graph; }
   mlir::func::FuncOp entry() const { return Compiler::entry(*graph); }
-  const std::vector<Sample> &samples() const { return given; }
+  const std::vector<Sample> &samples() const { return bound; }
   const CompileOptions &options() const { return compile; }
 
   /// For a training step: sets the initial cotangent to `scale`, a power of
@@ -69,14 +81,13 @@ public:
   interpret(const Sample &sample, OpObserver observer = {}) const;
 
 private:
-  std::vector<Status> add(const std::string &name,
-                          const std::vector<NamedArray> &arrays,
+  std::vector<Status> add(const SampleArrays &sample,
                           const CommonOptions &common);
 
   CompileOptions compile;
   std::unique_ptr<Compiler> owned;
   Compiler::Module graph;
-  std::vector<Sample> given;
+  std::vector<Sample> bound;
 };
 
 } // namespace mpc::tool

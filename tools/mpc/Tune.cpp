@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -57,9 +58,12 @@ Status TuneCommand::evaluateSamples() {
   // Limit of cached forward values of samples.
   constexpr int64_t kMostKept = int64_t(1) << 29;
   int64_t keptBytes = 0;
-  meter.emplace(arguments.common, model, budget.measure);
+  meter.emplace(arguments.common, model, budget.measure,
+                text ? &*text : nullptr);
   if (Status status = meter->prepare(); !status.ok())
     return status;
+  if (text)
+    stepMeter.emplace(arguments.common, step, budget.measure);
   for (auto [number, sample] : llvm::enumerate(model.samples())) {
     if (StopOnSignal::isAsked())
       return {};
@@ -91,7 +95,14 @@ Status TuneCommand::differentiate() {
   if (isCheapest)
     return {};
   sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
-  space->considerWeights(*sensitivity);
+  if (text) {
+    sensitivity->setOutput(text->logits());
+    stepOps.emplace(step.entry(), model.entry());
+    stepErrors.emplace(*stepOps, *sensitivity);
+  }
+  space->considerWeights(*sensitivity, [&](mlir::Operation *op) {
+    return stepOps ? stepOps->lookup(op) : op;
+  });
   // A few random passes suffice to detect correlated roundings.
   int draws = std::max<int>(1, kDraws / int(searched.size()));
   bool isKnown = sensitivity->restore(state.shares);
@@ -118,85 +129,14 @@ Status TuneCommand::differentiate() {
       return model.compiler().failure(before);
   }
   forwards.clear();
-  finder.emplace(space->searchSpace(*sensitivity));
+  BudgetSearchProblem problem = space->searchSpace(errors());
+  if (text)
+    if (Status status = priceDecoder(problem); !status.ok())
+      return status;
+  finder.emplace(std::move(problem));
   state.shares = sensitivity->save();
   return state.save();
 }
-
-void TuneCommand::chooseTypes(const CastFusionTarget &target) {
-  bool isTime = objective == TuningObjective::Time;
-  if (types.empty() && weights.empty()) {
-    types = {PolicyType::Float16, PolicyType::BFloat16};
-    // Compute modes such as tf32 save no bytes.
-    if (isTime && target.roundsToTensorFloat32)
-      types.push_back(PolicyType::TensorFloat32);
-    // With a 16-bit unit, an f32 contraction with unpacked int8 weights saves
-    // bytes but loses time.
-    if (isTime || isFloat32AsFast(target))
-      weights = {WeightType::Int16, WeightType::Int8};
-  }
-  // The same holds for 16-bit weights of an f32 contraction: floats unpack
-  // faster, integers have less error.
-  PolicyType store = PolicySearchSpace::basePolicy(types).getStore();
-  if (store != PolicyType::Float32 && (isTime || isFloat32AsFast(target)))
-    weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
-                                                   : WeightType::BFloat16);
-  // The weights of a training step are arguments.
-  if (model.options().training)
-    weights.clear();
-}
-
-Status TuneCommand::makeSpace() {
-  CastFusionTarget target(model.compiler().target());
-  target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
-  if (objective == TuningObjective::Time && !target.machine.hasCeilings())
-    return Status(StatusCode::InvalidArgument,
-                  costBudget ? "--budget " + arguments.budget
-                             : "--objective time",
-                  "needs a target with known roofline ceilings; " +
-                      target.machine.name() + " has none");
-  if (!weights.empty() && model.options().training)
-    return Status(StatusCode::InvalidArgument, "--types",
-                  "has a type of quantized weights, but the weights of a "
-                  "training step are arguments; drop the type");
-  if (!weights.empty() && target.hasProductLibrary)
-    reporter.note(
-        "the library of " + target.machine.name() +
-        " has no GEMM with quantized weights, so weight types are ignored");
-  chooseTypes(target);
-  Policy base = PolicySearchSpace::basePolicy(types);
-  for (const std::string &text : arguments.common.sets)
-    if (llvm::Error error = base.addOverride(text))
-      return Status(StatusCode::InvalidArgument, "--set " + text,
-                    llvm::toString(std::move(error)));
-  for (const auto &[name, range] : ranges.get())
-    base.addRange(
-        name, {range.largest, range.largestSample < 0
-                                  ? ""
-                                  : model.samples()[range.largestSample].name});
-  size_t before = model.compiler().diagnostics().size();
-  mlir::FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
-      model.entry(), target, base, types, weights, objective);
-  if (failed(made))
-    return model.compiler().failure(before);
-  space.emplace(std::move(*made));
-  if (int64_t unnamed = space->countUnnamed())
-    reporter.note(std::to_string(unnamed) +
-                  " contractions have no name that a policy could match, and "
-                  "stay in float32");
-  return {};
-}
-
-//===----------------------------------------------------------------------===//
-// Refinement of the cheapest configuration
-//
-// The cheapest configuration is known without derivatives. If it satisfies the
-// budget, or an equally cheap built-in policy does, there is nothing to search:
-// one or two runs per sample, besides those in float64.
-//===----------------------------------------------------------------------===//
-
-/// Marks a value without a prediction.
-static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Approximate number of significant bits of a contraction's operands, or of a
 /// value.
@@ -223,6 +163,118 @@ static int bitsOf(const PolicySearchSpace::Option &option) {
   llvm_unreachable("every type has bits");
 }
 
+Status TuneCommand::priceDecoder(BudgetSearchProblem &problem) {
+  // Only the formats of weights differ, and large models take long to plan.
+  if (types.empty())
+    problem = makeSeparable(problem);
+  const Choice widest(problem.options.size(), 0);
+  Result<double> cost = plannedCost(widest);
+  if (!cost.ok())
+    return cost.status();
+  double rest = *cost - problem.plan(widest, 0).cost;
+  problem.plan = [this, rest, plan = std::move(problem.plan)](
+                     const Choice &choice, double price) {
+    PricedConfiguration priced = plan(choice, price);
+    priced.cost =
+        isOfWeights() ? space->weightBytes(priced.choice) : priced.cost + rest;
+    return priced;
+  };
+  llvm::append_range(problem.starts, space->uniformWeights());
+  return {};
+}
+
+void TuneCommand::chooseTypes(const CastFusionTarget &target) {
+  bool isTime = objective == TuningObjective::Time;
+  if (text) {
+    // A decode step is bound by the bytes of its weights.
+    if (types.empty() && weights.empty())
+      weights = {
+          {WeightType::BFloat16}, {WeightType::Int8}, {WeightType::Int4}};
+    if (llvm::any_of(weights, [](const WeightFormat &format) {
+          return format.type == WeightType::Int4;
+        }))
+      for (int64_t group : {64, 128})
+        weights.push_back({WeightType::Int4, group});
+    return;
+  }
+  if (types.empty() && weights.empty()) {
+    types = {PolicyType::Float16, PolicyType::BFloat16};
+    // Compute modes such as tf32 save no bytes.
+    if (isTime && target.roundsToTensorFloat32)
+      types.push_back(PolicyType::TensorFloat32);
+    // With a 16-bit unit, an f32 contraction with unpacked int8 weights saves
+    // bytes but loses time.
+    if (isTime || isFloat32AsFast(target))
+      weights = {{WeightType::Int16}, {WeightType::Int8}};
+  }
+  // The same holds for 16-bit weights of an f32 contraction: floats unpack
+  // faster, integers have less error.
+  PolicyType store = PolicySearchSpace::basePolicy(types).getStore();
+  if (store != PolicyType::Float32 && (isTime || isFloat32AsFast(target)))
+    weights.push_back({store == PolicyType::Float16 ? WeightType::Float16
+                                                    : WeightType::BFloat16});
+  // The weights of a training step are arguments.
+  if (model.options().training)
+    weights.clear();
+}
+
+Status TuneCommand::makeSpace() {
+  CastFusionTarget target(costModel().compiler().target());
+  target.hasProductLibrary =
+      costModel().compiler().pipelineOptions().libraryGemms;
+  if (objective == TuningObjective::Time && !target.machine.hasCeilings())
+    return Status(StatusCode::InvalidArgument,
+                  costBudget ? "--budget " + arguments.budget
+                             : "--objective time",
+                  "needs a target with known roofline ceilings; " +
+                      target.machine.name() + " has none");
+  if (!weights.empty() && model.options().training)
+    return Status(StatusCode::InvalidArgument, "--types",
+                  "has a type of quantized weights, but the weights of a "
+                  "training step are arguments; drop the type");
+  if (!weights.empty() && target.hasProductLibrary)
+    reporter.note(
+        "the library of " + target.machine.name() +
+        " has no GEMM with quantized weights, so weight types are ignored");
+  chooseTypes(target);
+  llvm::sort(weights, [](const WeightFormat &a, const WeightFormat &b) {
+    return std::pair(-bitsOf({PolicyType::Float32, a}), a.group) <
+           std::pair(-bitsOf({PolicyType::Float32, b}), b.group);
+  });
+  Policy base = PolicySearchSpace::basePolicy(types);
+  for (const std::string &text : arguments.common.sets)
+    if (llvm::Error error = base.addOverride(text))
+      return Status(StatusCode::InvalidArgument, "--set " + text,
+                    llvm::toString(std::move(error)));
+  for (const auto &[name, range] : ranges.get())
+    base.addRange(
+        name, {range.largest, range.largestSample < 0
+                                  ? ""
+                                  : model.samples()[range.largestSample].name});
+  size_t before = costModel().compiler().diagnostics().size();
+  mlir::FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
+      costModel().entry(), target, base, types, weights, objective);
+  if (failed(made))
+    return costModel().compiler().failure(before);
+  space.emplace(std::move(*made));
+  if (int64_t unnamed = space->countUnnamed())
+    reporter.note(std::to_string(unnamed) +
+                  " contractions have no name that a policy could match, and "
+                  "stay in float32");
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Refinement of the cheapest configuration
+//
+// The cheapest configuration is known without derivatives. If it satisfies the
+// budget, or an equally cheap built-in policy does, there is nothing to search:
+// one or two runs per sample, besides those in float64.
+//===----------------------------------------------------------------------===//
+
+/// Marks a value without a prediction.
+static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 /// Returns `found` with more bits where they are free.
 static PricedConfiguration withMoreBits(const PolicySearchSpace &space,
                                         BudgetSearch &search,
@@ -248,14 +300,14 @@ Result<double> TuneCommand::plannedCost(const Choice &choice) const {
   Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
   if (!policy.ok())
     return policy.status();
-  Result<PolicyMeasurements> figures = meter->plan(policy->path());
+  Result<PolicyMeasurements> figures = costMeter().plan(policy->path());
   if (!figures.ok())
     return figures.status();
   return costOf(*figures);
 }
 
 Status TuneCommand::priceFront() {
-  if (objective == TuningObjective::Time)
+  if (objective == TuningObjective::Time || text)
     return {};
   for (PricedConfiguration &point : front) {
     if (stops())
@@ -278,9 +330,11 @@ Status TuneCommand::priceFront() {
 }
 
 Status TuneCommand::refineCheapest() {
-  // Reports and trials need derivatives; times are measured, not predicted.
+  // Reports, of which each layer of a decoder has one, and trials need
+  // derivatives; times are measured, not predicted.
   bool isTimed = objective == TuningObjective::Time && meter->isCompiled();
-  if (costBudget || isTimed || !arguments.html.empty() || arguments.trials)
+  if (text || costBudget || isTimed || !arguments.html.empty() ||
+      arguments.trials)
     return {};
   // Without error contributions.
   Sensitivity none(model.entry(), budget.measure);
@@ -377,7 +431,7 @@ static constexpr size_t kMostPoints = 4;
 static constexpr double kTimeNoise = 0.005, kByteNoise = 0.001;
 
 bool TuneCommand::isGuarded() const {
-  if (costBudget || !meter->isCompiled())
+  if (text || costBudget || !meter->isCompiled())
     return false;
   // Kernels of a step combine ops of both directions under one name.
   bool isPlain = arguments.objective.empty() && !model.options().training;
@@ -572,7 +626,7 @@ Result<std::vector<TunedPoint>>
 TuneCommand::searchTimed(const TuningCallbacks &questions, double target) {
   // The planner's min-cut ignores time: treat values as variables like
   // contractions, and plan configurations without free values only once.
-  BudgetSearchProblem timed = space->searchSpace(*sensitivity);
+  BudgetSearchProblem timed = space->searchSpace(errors());
   timed.planned.assign(timed.planned.size(), false);
   timed.plan = [this](const Choice &choice, double) {
     return finder->price(choice);
@@ -683,6 +737,8 @@ Status TuneCommand::readFlags() {
     return Status(StatusCode::InvalidArgument, "--budget",
                   llvm::toString(cost.takeError()));
   costBudget = *cost;
+  if (costBudget && !arguments.text.empty())
+    budget.measure = Budget::Measure::Kl;
   if (!costBudget) {
     llvm::Expected<Budget> parsed = Budget::parse(arguments.budget);
     if (!parsed)
@@ -714,7 +770,7 @@ Status TuneCommand::readFlags() {
     if (type && llvm::is_contained(kKnown, *type))
       types.push_back(*type);
     else if (form)
-      weights.push_back(*form);
+      weights.push_back({*form});
     else
       return Status(
           StatusCode::InvalidArgument, "--types",
@@ -722,6 +778,44 @@ Status TuneCommand::readFlags() {
               "' is neither a compute type (f16, bf16, tf32, f32) nor a type "
               "of quantized weights (int16, int8, int4, float8_e4m3fn)");
   }
+  return checkTextBudget();
+}
+
+Status TuneCommand::checkTextBudget() const {
+  bool isOfText =
+      budget.measure == Budget::Measure::Perplexity || isOfWeights();
+  if (arguments.text.empty())
+    return isOfText ? Status(StatusCode::InvalidArgument,
+                             "--budget " + arguments.budget,
+                             "is about a decoder's text; give --text")
+                    : Status();
+  if (objective == TuningObjective::Time)
+    return Status(StatusCode::InvalidArgument,
+                  costBudget ? "--budget " + arguments.budget
+                             : "--objective time",
+                  "is not measured for a decode step, which is bound by the "
+                  "bytes of its weights; use bytes or memory");
+  if (costBudget || isOfText || budget.measure == Budget::Measure::Kl ||
+      budget.measure == Budget::Measure::Top1)
+    return {};
+  return Status(StatusCode::InvalidArgument, "--budget " + arguments.budget,
+                "does not measure next-token distributions; use \"kl 0.01\", "
+                "\"perplexity 1%\" or \"top1 1%\" with --text");
+}
+
+std::vector<Status> TuneCommand::loadDecoder(const CompileOptions &options) {
+  Result<DecoderText> read = DecoderText::read(
+      arguments.text, arguments.window, ModelSource(arguments.common.model));
+  if (!read.ok())
+    return {read.status()};
+  text = std::move(*read);
+  if (std::vector<Status> problems =
+          text->load(model, arguments.common, options);
+      !problems.empty())
+    return problems;
+  if (Status status = step.import(arguments.common, text->stepOptions(options));
+      !status.ok())
+    return {status};
   return {};
 }
 
@@ -733,14 +827,21 @@ std::vector<Status> TuneCommand::loadModel() {
   if (Status status = setGradients(arguments.training, *options); !status.ok())
     return {status};
   if (std::vector<Status> problems =
-          model.load(arguments.common, arguments.samples, *options);
+          arguments.text.empty()
+              ? model.load(arguments.common, arguments.samples, *options)
+              : loadDecoder(*options);
       !problems.empty())
     return problems;
   for (size_t i = 0; i < model.samples().size(); ++i)
     (i % 2 == 0 ? searched : heldBack).push_back(i);
   if (heldBack.empty())
-    reporter.note("there is only one sample, so the result is not validated on "
-                  "other data; give at least two");
+    reporter.note(text ? "the text has only one window, so the result is not "
+                         "validated on other text; give a longer one, or a "
+                         "smaller --window"
+                       : "there is only one sample, so the result is not "
+                         "validated on other data; give at least two");
+  if (text)
+    return {};
   bool needsRows = budget.measure == Budget::Measure::Kl ||
                    budget.measure == Budget::Measure::Top1;
   bool measurable =
@@ -823,9 +924,15 @@ TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
   progress->show(arguments.seconds > 0 ? seconds() / arguments.seconds : -1,
                  parts);
   runs += int64_t(samples.size());
-  return meter->measure(policy->path(), samples,
-                        isSearched && objective == TuningObjective::Time,
-                        agreements);
+  Result<PolicyMeasurements> figures = meter->measure(
+      policy->path(), samples, isSearched && objective == TuningObjective::Time,
+      agreements);
+  if (!text || !figures.ok())
+    return figures;
+  Result<PolicyMeasurements> planned = stepMeter->plan(policy->path());
+  if (planned.ok())
+    planned->error = figures->error;
+  return planned;
 }
 
 Result<PolicyMeasurements> TuneCommand::measure(const Choice &choice,
@@ -862,6 +969,8 @@ TuningCallbacks TuneCommand::questions(Status &failed) {
     // Without a measured time use the modeled cost.
     if (objective != TuningObjective::Time || figures->seconds)
       measured.cost = costOf(*figures);
+    if (isOfWeights())
+      measured.cost = space->weightBytes(choice);
     return measured;
   };
   questions.onPoint = [this,
@@ -944,6 +1053,24 @@ Status TuneCommand::evaluateAgreement() {
       .status();
 }
 
+Status TuneCommand::evaluateText() {
+  if (!result.best || !text)
+    return {};
+  Result<TemporaryPolicy> policy =
+      TemporaryPolicy::write(policyFile(*result.best));
+  if (!policy.ok())
+    return policy.status();
+  std::vector<size_t> all(text->windows().size());
+  std::iota(all.begin(), all.end(), 0);
+  ++measurements;
+  runs += int64_t(all.size());
+  agreement.emplace();
+  return meter
+      ->measure(policy->path(), all, /*isTimed=*/false, /*agreements=*/nullptr,
+                &*agreement)
+      .status();
+}
+
 Status TuneCommand::search() {
   if (isCheapest)
     return evaluateAgreement();
@@ -963,6 +1090,8 @@ Status TuneCommand::search() {
     return status;
   if (Status status = evaluateAgreement(); !status.ok())
     return status;
+  if (Status status = evaluateText(); !status.ok())
+    return status;
   return measureTrials();
 }
 
@@ -971,7 +1100,7 @@ int TuneCommand::run() {
     return reporter.fail(status);
   if (!arguments.output.empty())
     if (Status status = checkOutput(arguments.output, arguments.common.model,
-                                    arguments.samples);
+                                    arguments.samples, arguments.text);
         !status.ok())
       return reporter.fail(status);
   if (Status status = checkHtml(arguments.html); !status.ok())

@@ -9,6 +9,7 @@
 
 #include "Calibrate.h"
 #include "Commands.h"
+#include "DecoderText.h"
 #include "PolicyMeasurements.h"
 #include "ProgressLine.h"
 #include "SampleInputs.h"
@@ -16,6 +17,7 @@
 #include "TuneState.h"
 
 #include "mpc/Runtime/Executable.h"
+#include "mpc/Tuning/CorrespondingErrors.h"
 #include "mpc/Tuning/KernelTimeModel.h"
 #include "mpc/Tuning/PolicySearchSpace.h"
 #include "mpc/Tuning/Sensitivity.h"
@@ -45,9 +47,11 @@ struct PolicyTimes {
 /// Measures a model under policies.
 class PolicyEvaluator {
 public:
+  /// With a `text`, whose windows are the samples, only the logits count, and
+  /// errors are those of NextTokenMeter.
   PolicyEvaluator(const CommonOptions &common, const SampledModel &model,
-                  Budget::Measure measure)
-      : common(common), model(model), meter(measure) {}
+                  Budget::Measure measure, const DecoderText *text = nullptr)
+      : common(common), model(model), meter(measure), text(text) {}
 
   /// Checks whether programs run here; otherwise the oracle replaces them, with
   /// the graph's types.
@@ -58,10 +62,11 @@ public:
 
   /// Measures the policy file `path` on `samples`; if programs run here and
   /// `isTimed`, also times the first. `agreements`, if not null, gets an entry
-  /// for each float output.
+  /// for each float output; `tokens`, if not null, the agreement on the text.
   Result<PolicyMeasurements>
   measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
-          std::vector<OutputAgreement> *agreements = nullptr) const;
+          std::vector<OutputAgreement> *agreements = nullptr,
+          NextTokenMeter *tokens = nullptr) const;
 
   /// Returns the bytes of the program under the policy file `path`, without
   /// compiling its kernels.
@@ -95,6 +100,7 @@ private:
   const CommonOptions &common;
   const SampledModel &model;
   Budget::Measure meter;
+  const DecoderText *text;
   bool compiles = false;
   std::optional<Device> device;
   std::vector<llvm::SmallVector<reference::Tensor>> wanted;
@@ -129,6 +135,9 @@ public:
 private:
   Status readFlags();
   std::vector<Status> loadModel();
+  /// Reads the text and imports the decoder for its windows and for a step.
+  std::vector<Status> loadDecoder(const CompileOptions &options);
+  Status checkTextBudget() const;
   /// Loads the state of an earlier search.
   Status resume();
   /// For a training step: selects the loss scale with the least loss of
@@ -145,6 +154,9 @@ private:
   /// Returns true if no built-in policy is cheaper once compiled, or faster if
   /// that matters.
   Result<bool> costsLeast(const TunedPoint &point, BudgetSearch &cheap);
+  /// Makes the search of a decoder's weights fast, prices its configurations as
+  /// measured points are priced, and adds the uniform ones.
+  Status priceDecoder(BudgetSearchProblem &problem);
   /// Computes sensitivities, unless the cheapest configuration is sufficient.
   Status differentiate();
   /// Returns the cached or measured figures of a configuration.
@@ -163,6 +175,8 @@ private:
   TuningCallbacks questions(Status &failed);
   /// Measures the agreement of a training step's outputs.
   Status evaluateAgreement();
+  /// Measures the agreement of next-token distributions on the whole text.
+  Status evaluateText();
   /// Searches by an error or cost budget.
   Status search();
   /// Tunes to the limit, tightening it after validation failures.
@@ -205,6 +219,10 @@ private:
   /// Adds the hash of the model with quantized weights to a policy with these.
   Status describeModel(Json &file);
   Json shares(const Choice &choice) const;
+  /// Describes each layer's weights: format, bytes, share of the error.
+  Json layers(const Choice &choice) const;
+  Json describeText(const Choice &choice) const;
+  void reportText(const Json &found);
   /// Lists what stays in f32 because 16 bits would ruin it, with reasons.
   Json ruined(const Choice &choice) const;
   Json describe(const TunedPoint &point) const;
@@ -230,7 +248,21 @@ private:
   std::string costHeading() const {
     return objective == TuningObjective::Time     ? "time"
            : objective == TuningObjective::Memory ? "memory"
+           : isOfWeights()                        ? "weights"
+           : text                                 ? "bytes per token"
                                                   : "traffic";
+  }
+  /// True if the cost is the size of the tuned weights alone.
+  bool isOfWeights() const { return costBudget && costBudget->bits; }
+  /// The model whose cost is minimized: of a decoder the decode step.
+  const SampledModel &costModel() const { return text ? step : model; }
+  const PolicyEvaluator &costMeter() const {
+    return text ? *stepMeter : *meter;
+  }
+  /// The errors of costModel().
+  const RoundingErrorModel &errors() const {
+    return stepErrors ? static_cast<const RoundingErrorModel &>(*stepErrors)
+                      : *sensitivity;
   }
 
   const TuneArguments &arguments;
@@ -242,9 +274,18 @@ private:
   std::optional<CostBudget> costBudget;
   TuningObjective objective = TuningObjective::Bytes;
   std::vector<PolicyType> types;
-  /// Allowed weight formats; empty if --types names none.
-  std::vector<WeightType> weights;
+  /// Allowed weight formats, from the most precise; empty if --types names
+  /// none.
+  std::vector<WeightFormat> weights;
   SampledModel model;
+  /// With --text: the windows, the decode step, and its ops' counterparts in
+  /// the model for a window.
+  std::optional<DecoderText> text;
+  SampledModel step;
+  std::optional<PolicyEvaluator> stepMeter;
+  std::optional<CorrespondingOps> stepOps;
+  std::optional<CorrespondingErrors> stepErrors;
+  std::optional<NextTokenMeter> agreement;
   std::vector<size_t> searched, heldBack;
   RangeRecorder ranges;
   std::string digest;

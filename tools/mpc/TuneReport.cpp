@@ -34,6 +34,10 @@ std::string tool::commandOf(const TuneArguments &arguments) {
     add("--inputs", input);
   if (arguments.samples.areStacked)
     text += " --stacked";
+  if (!arguments.text.empty()) {
+    add("--text", arguments.text);
+    add("--window", std::to_string(arguments.window));
+  }
   add("--budget", arguments.budget);
   if (!arguments.training.empty())
     add("--training", arguments.training);
@@ -50,6 +54,22 @@ std::string tool::commandOf(const TuneArguments &arguments) {
   return text;
 }
 
+/// The format as a policy names it.
+static Json formatJson(const WeightFormat &format) {
+  std::string type = stringify(format.type).str();
+  if (format.group == WeightFormat().group)
+    return type;
+  return {{"type", type}, {"group", format.group}};
+}
+
+/// "bfloat16", "int4/64".
+static std::string formatText(const WeightFormat &format) {
+  std::string text = stringify(format.type).str();
+  return format.type == WeightType::Int4
+             ? text + "/" + std::to_string(format.group)
+             : text;
+}
+
 Json TuneCommand::policyFile(const TunedPoint &point) const {
   Json products = Json::object(), values = Json::object(),
        overrides = Json::object(), weights = Json::object();
@@ -63,7 +83,7 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
       }
       products[name] = stringify(option.type).str();
       if (option.weights.isNarrow())
-        weights[name] = stringify(option.weights.type).str();
+        weights[name] = formatJson(option.weights);
     }
   }
   for (const std::string &set : arguments.common.sets) {
@@ -96,7 +116,7 @@ Status TuneCommand::describeModel(Json &file) {
   Result<TemporaryPolicy> policy = TemporaryPolicy::write(file);
   if (!policy.ok())
     return policy.status();
-  CompileOptions options = model.options();
+  CompileOptions options = costModel().options();
   options.policy = policy->path();
   options.onDiagnostic = nullptr;
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
@@ -115,7 +135,7 @@ Status TuneCommand::describeModel(Json &file) {
 /// Returns for each narrow variable its contribution to the predicted squared
 /// error, and for each contraction in f32 the contribution it would add.
 Json TuneCommand::shares(const Choice &choice) const {
-  const BudgetSearchProblem search = space->searchSpace(*sensitivity);
+  const BudgetSearchProblem search = space->searchSpace(errors());
   double all = search.plan(choice, 0).error;
   Json list = Json::array();
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
@@ -135,7 +155,7 @@ Json TuneCommand::shares(const Choice &choice) const {
              {"what", variable.isProduct ? "product" : "value"},
              {"type", stringify(option.type).str()}});
     if (option.weights.isNarrow())
-      entry["weights"] = stringify(option.weights.type).str();
+      entry["weights"] = formatText(option.weights);
     if (isNarrow)
       entry["error_share"] = all > 0 ? change / all : 0;
     else
@@ -144,14 +164,84 @@ Json TuneCommand::shares(const Choice &choice) const {
   return list;
 }
 
+Json TuneCommand::layers(const Choice &choice) const {
+  const BudgetSearchProblem search = space->searchSpace(errors());
+  double all = search.plan(choice, 0).error;
+  Json list = Json::array();
+  for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
+    if (space->countWeights(index) == 0)
+      continue;
+    const PolicySearchSpace::Option &option = variable.options[choice[index]];
+    Choice wide = choice;
+    wide[index] = 0;
+    double share = all > 0 ? 1 - search.plan(wide, 0).error / all : 0;
+    list.push_back(
+        {{"name", variable.names.front()},
+         {"weights", option.weights.isNarrow() ? formatText(option.weights)
+                                               : stringify(option.type).str()},
+         {"count", space->countWeights(index)},
+         {"bytes", space->weightBytes(index, option)},
+         {"error_share", share}});
+  }
+  return list;
+}
+
+Json TuneCommand::describeText(const Choice &choice) const {
+  Json uniform = Json::array();
+  for (const Choice &other : builtIn)
+    if (const PolicyMeasurements *known =
+            state.find(other, TuneState::Part::Searched))
+      uniform.push_back({{"weights", builtInName(other)},
+                         {"bytes_per_token", known->bytes},
+                         {"error", jsonNumber(known->error)}});
+  int64_t count = space->countWeights();
+  return {{"file", arguments.text},
+          {"window", arguments.window},
+          {"tokens", int64_t(text->windows().size()) * arguments.window},
+          {"kl", jsonNumber(agreement->divergence())},
+          {"perplexity", jsonNumber(agreement->perplexity())},
+          {"float32_perplexity", jsonNumber(agreement->referencePerplexity())},
+          {"different_tokens", jsonNumber(agreement->flips())},
+          {"bits_per_weight",
+           count ? 8 * space->weightBytes(choice) / double(count) : 32},
+          {"uniform", uniform},
+          {"layers", layers(choice)}};
+}
+
+void TuneCommand::reportText(const Json &found) {
+  std::vector<std::vector<std::string>> rows = {
+      {"layer", "weights", "bytes", "share of the error, %"}};
+  for (const Json &layer : found["layers"])
+    rows.push_back({layer["name"], layer["weights"],
+                    shortBytes(layer["bytes"].get<double>()),
+                    shortNumber(100 * layer["error_share"].get<double>())});
+  reporter.lines(formatTable(rows, {false, false, true, true}));
+  rows = {
+      {"uniform weights", "bytes per token", stringify(budget.measure).str()}};
+  for (const Json &point : found["uniform"])
+    rows.push_back({point["weights"],
+                    costText(point["bytes_per_token"].get<double>()),
+                    shortNumber(point["error"].get<double>())});
+  reporter.lines(formatTable(rows, {false, true, true}));
+  reporter.line(
+      shortNumber(found["bits_per_weight"].get<double>()) +
+      " bits per weight, KL divergence " +
+      shortNumber(agreement->divergence()) + " nats per token, perplexity " +
+      shortNumber(agreement->referencePerplexity()) + " -> " +
+      shortNumber(agreement->perplexity()) + ", another most likely token in " +
+      shortNumber(100 * agreement->flips()) + " %, over all " +
+      std::to_string(found["tokens"].get<int64_t>()) + " tokens");
+}
+
 Json TuneCommand::ruined(const Choice &choice) const {
   Json list = Json::array();
   for (const PolicySearchSpace::Overflowing &value : space->getOverflowing())
     list.push_back(
         {{"name", value.name}, {"why", value.why + ": it stays in float32"}});
-  if (costBudget || isCheapest)
+  // Of a decoder, an infinite error may mean an unknown one.
+  if (costBudget || isCheapest || text)
     return list;
-  const BudgetSearchProblem search = space->searchSpace(*sensitivity);
+  const BudgetSearchProblem search = space->searchSpace(errors());
   double all = search.plan(choice, 0).error;
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
     if (variable.options[choice[index]].type != PolicyType::Float32)
@@ -247,6 +337,8 @@ Json TuneCommand::document() const {
       json["ops"] = shares(result.best->priced.choice);
     json["ruined"] = ruined(result.best->priced.choice);
   }
+  if (agreement)
+    json["text"] = describeText(result.best->priced.choice);
   if (lossScale)
     json["loss_scale"] = tool::describe(*lossScale);
   for (const OutputAgreement &output : agreements)
@@ -277,7 +369,7 @@ static std::string countTypes(const PolicySearchSpace &space,
       const PolicySearchSpace::Option &option = variable.options[number];
       ++products[stringify(option.type).str()];
       if (option.weights.isNarrow())
-        ++weights[stringify(option.weights.type).str()];
+        ++weights[formatText(option.weights)];
       continue;
     }
     ++values;
@@ -348,6 +440,8 @@ int TuneCommand::report() {
     reporter.line("and " + std::to_string(wide.size() - kMostLines) +
                   " more (--json names them)");
   reporter.line(countTypes(*space, best.priced.choice));
+  if (agreement)
+    reportText(found["text"]);
   if (!agreements.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"output", "1 - cosine", "norm ratio"}};
@@ -385,7 +479,7 @@ int TuneCommand::report() {
     file["tuning"] = {{"command", commandOf(arguments)}};
     for (const char *key : {"budget", "objective", "loss_scale", "outputs",
                             "target", "measured_by", "samples", "held_back",
-                            "float32", "chosen", "culprits", "stopped"})
+                            "text", "float32", "chosen", "culprits", "stopped"})
       if (found.contains(key))
         file["tuning"][key] = found[key];
     std::string text = jsonText(file, 1) + "\n";
@@ -445,10 +539,21 @@ std::string TuneCommand::costText(double cost) const {
 std::string TuneCommand::builtInName(const Choice &choice) const {
   if (!llvm::is_contained(builtIn, choice))
     return {};
-  for (auto [variable, number] : llvm::zip_equal(space->getVariables(), choice))
-    if (variable.isProduct && number != 0)
-      return "mixed_" + stringify(variable.options[number].type).str();
-  return "float32";
+  // Of uniform weights, the least precise format.
+  int least = 0;
+  std::string name = "float32";
+  for (auto [variable, number] :
+       llvm::zip_equal(space->getVariables(), choice)) {
+    if (!variable.isProduct || number == 0)
+      continue;
+    const PolicySearchSpace::Option &option = variable.options[number];
+    if (!option.weights.isNarrow())
+      return "mixed_" + stringify(option.type).str();
+    if (number > least)
+      name = formatText(option.weights);
+    least = std::max(least, number);
+  }
+  return name;
 }
 
 std::string TuneCommand::outcome() const {
@@ -461,26 +566,29 @@ std::string TuneCommand::outcome() const {
       return point.cost;
     return std::nullopt;
   };
-  std::string text;
+  std::string sentence;
   std::optional<double> now = seconds(best), before = seconds(wide);
   if (now && before && *now > 0)
-    text = shortNumber(*before / *now) +
-           (*now <= *before ? "x faster than float32 ("
-                            : "x as fast as float32 (") +
-           shortNumber(1e3 * *before) + " -> " + shortNumber(1e3 * *now) +
-           " ms), ";
+    sentence = shortNumber(*before / *now) +
+               (*now <= *before ? "x faster than float32 ("
+                                : "x as fast as float32 (") +
+               shortNumber(1e3 * *before) + " -> " + shortNumber(1e3 * *now) +
+               " ms), ";
   if (objective != TuningObjective::Time && wide.cost > 0)
-    text += shortNumber(best.cost / wide.cost) + "x the " +
-            (objective == TuningObjective::Memory ? "memory" : "traffic") +
-            (text.empty() ? " of float32 (" : " (") + shortBytes(wide.cost) +
-            " -> " + shortBytes(best.cost) + "), ";
-  text += stringify(budget.measure).str() + " " +
-          shortNumber(promised.value_or(best.measured));
+    sentence += shortNumber(best.cost / wide.cost) + "x the " +
+                (isOfWeights()                          ? "weights"
+                 : objective == TuningObjective::Memory ? "memory"
+                                                        : "traffic") +
+                (sentence.empty() ? " of float32 (" : " (") +
+                shortBytes(wide.cost) + " -> " + shortBytes(best.cost) +
+                (text && !isOfWeights() ? " per token), " : "), ");
+  sentence += stringify(budget.measure).str() + " " +
+              shortNumber(promised.value_or(best.measured));
   if (costBudget)
-    text += " within " + budgetText();
+    sentence += " within " + budgetText();
   else
-    text += " of " + shortNumber(budget.limit) + " allowed";
-  return text + ", on " +
+    sentence += " of " + shortNumber(budget.limit) + " allowed";
+  return sentence + ", on " +
          (promised ? std::to_string(heldBack.size()) + " validation"
                    : std::to_string(searched.size()) + " calibration") +
          ((promised ? heldBack : searched).size() == 1 ? " sample"
@@ -576,7 +684,7 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
     return file.status();
   // The measurements have compiled the same and reported its diagnostics.
   Reporter silent(/*json=*/false, /*quiet=*/true);
-  CompileOptions options = model.options();
+  CompileOptions options = costModel().options();
   options.policy = file->path();
   options.dumpDir.clear();
   options.onDiagnostic = [&](const Diagnostic &message) {
@@ -592,13 +700,14 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
   if (!policy)
     return Status(StatusCode::Internal, "the tuned policy",
                   llvm::toString(policy.takeError()));
-  size_t before = model.compiler().diagnostics().size();
+  mlir::func::FuncOp entry = costModel().entry();
+  size_t before = costModel().compiler().diagnostics().size();
   mlir::FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
-      model.entry(), *policy, space->getTarget(), castPlacementOf(options));
+      entry, *policy, space->getTarget(), castPlacementOf(options));
   if (failed(plan))
-    return model.compiler().failure(before);
-  explainErrors(model.entry(), *plan, *sensitivity, budget.measure,
+    return costModel().compiler().failure(before);
+  explainErrors(entry, *plan, errors(), budget.measure,
                 int64_t(searched.size()), *explanation,
-                space->weightErrors(point.priced.choice, *sensitivity));
+                space->weightErrors(point.priced.choice, errors()));
   return explanationToJson(*explanation);
 }

@@ -33,21 +33,24 @@ struct Budget {
             ///< are distributions, else of their softmax
     Top1,   ///< share of rows with a different argmax
     Cosine, ///< 1 - cosine of the angle to the exact output
+    Perplexity, ///< relative rise of the perplexity of a text, at least 0
   };
   Measure measure = Measure::Rms;
   double limit = 0;
 
-  /// "rms 1e-3", "max 0.01", "kl 1e-4", "top1 0.1%", "cosine 1e-4".
+  /// "rms 1e-3", "max 0.01", "kl 1e-4", "top1 0.1%", "cosine 1e-4",
+  /// "perplexity 1%".
   static llvm::Expected<Budget> parse(llvm::StringRef text);
   std::string text() const;
 };
 
-/// "rms", "max", "kl", "top1", "cosine".
+/// "rms", "max", "kl", "top1", "cosine", "perplexity".
 llvm::StringRef stringify(Budget::Measure measure);
 
 /// Accumulates the metric over samples. Ignores integer outputs. Takes the
 /// worst of several float outputs and samples, except that rows with a
-/// different argmax are counted over all samples.
+/// different argmax are counted over all samples. Not for Perplexity, which
+/// needs a text (NextTokenMeter).
 class ErrorMeter {
 public:
   explicit ErrorMeter(Budget::Measure measure) : measure(measure) {}
@@ -64,6 +67,32 @@ private:
   int64_t rows = 0, flips = 0;
 };
 
+/// Agreement of next-token distributions with those of a reference, over all
+/// tokens of a text.
+class NextTokenMeter {
+public:
+  /// Adds a window of the text: the logits [1, tokens, vocabulary] after each
+  /// of its `tokens`. Logits that are not finite where the reference's are make
+  /// every error infinite.
+  void add(const reference::Tensor &wanted, const reference::Tensor &actual,
+           llvm::ArrayRef<int64_t> tokens);
+
+  /// Mean Kullback-Leibler divergence per token, in nats.
+  double divergence() const;
+  /// Share of tokens after which the most likely token differs.
+  double flips() const;
+  /// Perplexity of the text, without the first token of each window.
+  double perplexity() const;
+  double referencePerplexity() const;
+  /// Kl, Top1 or Perplexity, in the unit of Budget::limit.
+  double error(Budget::Measure measure) const;
+
+private:
+  double sum = 0, loss = 0, referenceLoss = 0;
+  int64_t rows = 0, scored = 0, flipped = 0;
+  bool isFinite = true;
+};
+
 /// Returns the cosine similarity of two tensors of one type, without elements
 /// that are the same infinity or NaN in both; 1 if both are zero, 0 if one is,
 /// and -1 if they disagree about finiteness.
@@ -73,7 +102,9 @@ double cosineOf(const reference::Tensor &wanted,
 /// Generates random cotangents of outputs such that the expected square of
 /// their product with a change of the outputs is its squared error: for Rms and
 /// Max the square of the error, for Kl and Top1 about the error itself, for
-/// Cosine twice the error. nullopt for outputs without an effect.
+/// Cosine twice the error. For Perplexity they are those of Kl, the expected
+/// rise of the log perplexity of a text that the model itself samples. nullopt
+/// for outputs without an effect.
 std::vector<std::optional<reference::Tensor>>
 generateSeeds(Budget::Measure measure,
               llvm::ArrayRef<reference::Tensor> outputs,

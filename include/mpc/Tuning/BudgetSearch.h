@@ -43,6 +43,11 @@ struct BudgetSearchProblem {
   std::vector<Choice> starts = {};
 };
 
+/// Returns a problem whose plans add up the changes of cost and error by each
+/// option alone, instead of a plan each: exact for weight formats, whose bytes
+/// and errors do not depend on each other. No variable may be planned.
+BudgetSearchProblem makeSeparable(const BudgetSearchProblem &space);
+
 /// Lagrangian relaxation over the planner: errors have a price, and a bisection
 /// finds the smallest price that keeps them within the limit. Variables that
 /// the planner does not decide are optimized by coordinate descent under each

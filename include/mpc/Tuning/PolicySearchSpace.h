@@ -38,13 +38,16 @@ enum class TuningObjective {
 std::optional<TuningObjective> parseTuningObjective(llvm::StringRef text);
 llvm::StringRef stringify(TuningObjective objective);
 
-/// Cost limit, as a share of float32's cost.
+/// Cost limit, as a share of float32's cost or as the size of the weights.
 struct CostBudget {
   TuningObjective objective = TuningObjective::Time;
   double share = 1;
+  /// Mean size of the tuned weights with their scales, in bits; `share` is its
+  /// share of 32, and applies to the bytes of these weights.
+  std::optional<double> bits = {};
 
-  /// "time 0.6x", "bytes 0.5x", "memory 0.7x"; nullopt if the text does not
-  /// start with an objective.
+  /// "time 0.6x", "bytes 0.5x", "memory 0.7x", "bits 4.5"; nullopt if the text
+  /// does not start with an objective or "bits".
   static llvm::Expected<std::optional<CostBudget>> parse(llvm::StringRef text);
   std::string text() const;
 };
@@ -54,13 +57,13 @@ public:
   /// Ops that share a name have one type, those without one keep f32. `types`
   /// are the compute types of products besides f32; a product without a tf32
   /// mode is not offered it. `weights` are the formats of constants, if the
-  /// target's kernels support them. `base` is a policy of basePolicy(),
-  /// possibly with overrides and ranges. Reports a function that cannot be
-  /// planned.
+  /// target's kernels support them, from the most precise to the least. `base`
+  /// is a policy of basePolicy(), possibly with overrides and ranges. Reports a
+  /// function that cannot be planned.
   static mlir::FailureOr<PolicySearchSpace>
   create(mlir::func::FuncOp function, const CastFusionTarget &target,
          const Policy &base, llvm::ArrayRef<PolicyType> types,
-         llvm::ArrayRef<WeightType> weights, TuningObjective objective);
+         llvm::ArrayRef<WeightFormat> weights, TuningObjective objective);
 
   /// Returns a policy with f32 products and values stored in a type of `types`;
   /// otherwise that of mixed_float16.
@@ -99,8 +102,23 @@ public:
   PolicyType getStore() const { return base.getStore(); }
 
   /// Registers every weight format among the options with `sensitivity`, which
-  /// is of this function and has no samples yet.
-  void considerWeights(Sensitivity &sensitivity) const;
+  /// has no samples yet. `opOf` returns the op of its function for one of this
+  /// function, or null.
+  void considerWeights(
+      Sensitivity &sensitivity,
+      llvm::function_ref<mlir::Operation *(mlir::Operation *)> opOf) const;
+
+  /// Number of weights whose format is a variable, and their bytes, with
+  /// scales, in a configuration.
+  int64_t countWeights() const;
+  double weightBytes(const Choice &choice) const;
+  /// The same of one variable; 0 if it has no weight formats.
+  int64_t countWeights(size_t variable) const;
+  double weightBytes(size_t variable, const Option &option) const;
+
+  /// Returns the configurations with one weight format, where a product has it,
+  /// and its next more precise option elsewhere.
+  std::vector<Choice> uniformWeights() const;
 
   /// Returns the search problem, with `errors` of this function; starts from
   /// the configurations of mixed_float16 and mixed_bfloat16, as far as their
@@ -126,8 +144,8 @@ private:
   PricedConfiguration plan(const Choice &choice, double price,
                            const RoundingErrorModel &errors) const;
   void addVariables(const PrecisionPlan &plan, llvm::ArrayRef<PolicyType> types,
-                    llvm::ArrayRef<WeightType> weights);
-  void addWeights(Variable &variable, llvm::ArrayRef<WeightType> weights,
+                    llvm::ArrayRef<WeightFormat> weights);
+  void addWeights(Variable &variable, llvm::ArrayRef<WeightFormat> weights,
                   llvm::ArrayRef<mlir::Operation *> products) const;
   /// Weight formats that differ from the product's compute type, by op.
   using Forms = llvm::MapVector<mlir::Operation *, Option>;

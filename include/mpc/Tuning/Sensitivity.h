@@ -38,6 +38,9 @@ public:
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
               uint64_t seed = 0);
 
+  /// Ignores all outputs but one; call before the first sample.
+  void setOutput(size_t index) { output = index; }
+
   /// Also estimates the error of storing the weights of `op` in a format; call
   /// before the first sample. Returns false if they cannot be read or are not
   /// finite.
@@ -93,6 +96,7 @@ private:
 
   mlir::func::FuncOp function;
   Budget::Measure measure;
+  std::optional<size_t> output;
   std::mt19937_64 generator;
   ReverseModePass walk;
   std::array<mlir::FloatType, kTypes> types;

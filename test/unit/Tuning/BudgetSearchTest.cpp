@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 using namespace mpc;
@@ -133,6 +134,32 @@ TEST(BudgetSearchTest, ComesCloseToBruteForce) {
   }
   EXPECT_GE(close, 95 * kProblems / 100);
   RecordProperty("close", close);
+}
+
+TEST(BudgetSearchTest, SeparableProblemsArePlannedByTheirOptions) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 100; ++round) {
+    Problem problem = drawProblem(random);
+    problem.edges.clear();
+    problem.planned.assign(problem.planned.size(), false);
+    int plans = 0;
+    BudgetSearchProblem counted = problem.space();
+    counted.plan = [&](const Choice &choice, double) {
+      ++plans;
+      return problem.price(choice);
+    };
+    BudgetSearch search(makeSeparable(counted));
+    double limit = 1e-5;
+    std::optional<PricedConfiguration> found = search.within(limit);
+    int options =
+        std::accumulate(problem.options.begin(), problem.options.end(), 0);
+    EXPECT_EQ(plans, 1 + options - int(problem.options.size()));
+    ASSERT_TRUE(found);
+    PricedConfiguration exact = problem.price(found->choice);
+    EXPECT_NEAR(found->cost, exact.cost, 1e-9 * exact.cost);
+    EXPECT_LE(exact.error, limit * (1 + 1e-9));
+    EXPECT_LE(exact.cost, 1.05 * problem.optimum(limit).cost);
+  }
 }
 
 TEST(BudgetSearchTest, NothingIsFoundWhereTheWidestErrsMore) {

@@ -53,7 +53,7 @@ protected:
 
 TEST_F(BudgetTest, ReadsWhatItWrites) {
   for (const char *text : {"rms 0.001", "max 0.01", "kl 0.0001", "top1 0.1%",
-                           "rms 0", "cosine 0.0001"}) {
+                           "rms 0", "cosine 0.0001", "perplexity 1%"}) {
     llvm::Expected<Budget> budget = Budget::parse(text);
     ASSERT_TRUE(bool(budget)) << llvm::toString(budget.takeError());
     EXPECT_EQ(budget->text(), text);
@@ -170,6 +170,56 @@ TEST_F(BudgetTest, SeedsLeaveOutWhatIsNotFinite) {
     EXPECT_EQ(seeds.front()->floats()[0], 0);
     EXPECT_TRUE(std::isfinite(seeds.front()->floats()[1]));
   }
+}
+
+TEST_F(BudgetTest, TextsAreMeasuredOverAllTokens) {
+  // Uniform over two tokens, then 3/4 and 1/4; the other model is uniform.
+  double skewed = std::log(3.0);
+  Tensor wanted = tensor({1, 2, 2}, {5, 5, skewed, 0});
+  Tensor actual = tensor({1, 2, 2}, {0, 0, 7, 7});
+  NextTokenMeter meter;
+  meter.add(wanted, actual, {1, 0});
+  // The first row has no divergence, so the mean is half of the second's.
+  double divergence = 0.75 * std::log(1.5) + 0.25 * std::log(0.5);
+  EXPECT_NEAR(meter.divergence(), divergence / 2, 1e-12);
+  EXPECT_EQ(meter.error(Measure::Kl), meter.divergence());
+  // Only the first row has a next token, with the probability 1/2 in both.
+  EXPECT_NEAR(meter.perplexity(), 2, 1e-12);
+  EXPECT_NEAR(meter.referencePerplexity(), 2, 1e-12);
+  EXPECT_EQ(meter.error(Measure::Perplexity), 0);
+  EXPECT_EQ(meter.flips(), 0);
+  // A second window: the next token has 1/4, and 1/10 in the other model, whose
+  // most likely one differs.
+  meter.add(tensor({1, 2, 2}, {skewed, 0, 0, 0}),
+            tensor({1, 2, 2}, {-std::log(9.0), 0, 0, 0}), {0, 0});
+  EXPECT_NEAR(meter.referencePerplexity(), std::sqrt(2 / 0.75), 1e-12);
+  EXPECT_NEAR(meter.perplexity(), std::sqrt(2 / 0.1), 1e-12);
+  EXPECT_NEAR(meter.error(Measure::Perplexity), std::sqrt(7.5) - 1, 1e-12);
+  EXPECT_NEAR(meter.error(Measure::Top1), 0.25, 1e-12);
+}
+
+TEST_F(BudgetTest, APerplexityThatFallsIsNoError) {
+  NextTokenMeter meter;
+  meter.add(tensor({1, 2, 2}, {0, 0, 0, 0}), tensor({1, 2, 2}, {0, 1, 0, 0}),
+            {0, 1});
+  EXPECT_LT(meter.perplexity(), meter.referencePerplexity());
+  EXPECT_EQ(meter.error(Measure::Perplexity), 0);
+}
+
+TEST_F(BudgetTest, ALogitThatIsNotFiniteMakesTheErrorInfinite) {
+  NextTokenMeter meter;
+  meter.add(tensor({1, 1, 2}, {0, 0}), tensor({1, 1, 2}, {0, INFINITY}), {0});
+  for (Measure measure : {Measure::Kl, Measure::Top1, Measure::Perplexity})
+    EXPECT_TRUE(std::isinf(meter.error(measure)));
+}
+
+TEST_F(BudgetTest, PredictsTheRiseOfThePerplexityOfItsOwnText) {
+  Tensor output = tensor({1, 3}, {0.3, -0.2, 0.7});
+  Tensor changed = tensor({1, 3}, {0.31, -0.22, 0.69});
+  double kl = error(Measure::Kl, output, changed);
+  EXPECT_NEAR(predicted(Measure::Perplexity, output, changed), kl, 0.1 * kl);
+  EXPECT_NEAR(errorOf(Measure::Perplexity, squareOf(Measure::Perplexity, 0.5)),
+              0.5, 1e-12);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "TuningTest.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Tuning/CorrespondingErrors.h"
 #include "mpc/Tuning/PolicySearchSpace.h"
 #include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
@@ -32,7 +33,7 @@ protected:
 
   PolicySearchSpace space(func::FuncOp function, ArrayRef<PolicyType> types,
                           TuningObjective objective = TuningObjective::Bytes,
-                          ArrayRef<WeightType> weights = {}) {
+                          ArrayRef<WeightFormat> weights = {}) {
     FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
         function, target, PolicySearchSpace::basePolicy(types), types, weights,
         objective);
@@ -180,8 +181,8 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 }
 {-# dialect_resources: { builtin: { weights: "0x04000000)" +
                                 resourceOf(64 * 64) + R"(" } } #-})");
-  std::vector<WeightType> forms = {WeightType::Int8, WeightType::Int16,
-                                   WeightType::Int4};
+  std::vector<WeightFormat> forms = {
+      {WeightType::Int16}, {WeightType::Int8}, {WeightType::Int4}};
   PolicySearchSpace types =
       space(function, {PolicyType::Float16}, TuningObjective::Bytes, forms);
   std::vector<std::vector<std::string>> texts;
@@ -200,7 +201,7 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
           "float32 with weights in int8", "float16 with weights in int8",
           "float32 with weights in int4", "float16 with weights in int4"}));
   Sensitivity sensitivity(function, Budget::Measure::Rms);
-  types.considerWeights(sensitivity);
+  types.considerWeights(sensitivity, [](Operation *op) { return op; });
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
   BudgetSearchProblem search = types.searchSpace(sensitivity);
   auto with = [&](int option) {
@@ -219,6 +220,15 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_GT(words.error, 0);
   EXPECT_GT(bytes.error, 1e3 * words.error);
   EXPECT_GT(nibbles.error, 10 * bytes.error);
+
+  // All in one format; the constant of equal numbers has none, and the value
+  // stays in f32.
+  std::vector<Choice> uniform = types.uniformWeights();
+  EXPECT_EQ(uniform, (std::vector<Choice>{{0, 2, 0}, {0, 3, 0}, {0, 5, 0}}));
+  EXPECT_EQ(types.countWeights(), int64_t(kElements));
+  EXPECT_EQ(types.weightBytes({0, 0, 0}), 4 * kElements);
+  EXPECT_EQ(types.weightBytes({0, 1, 0}), 2 * kElements);
+  EXPECT_EQ(types.weightBytes(uniform[1]), kElements + kScales);
 
   // Memory holds them once.
   PolicySearchSpace memory =
@@ -373,6 +383,58 @@ TEST_F(TypeSpaceTest, PredictsWhatChoicesErr) {
   EXPECT_GT(medianOf(ratios), 0.5);
   RecordProperty("correlation", std::to_string(medianOf(correlations)));
   RecordProperty("median_ratio", std::to_string(medianOf(ratios)));
+}
+
+TEST_F(TypeSpaceTest, ErrorsAreThoseOfTheSameOpAtOtherShapes) {
+  auto text = [](const char *rows, const char *extra) {
+    std::string type = "tensor<" + std::string(rows) + "x64xf32>";
+    return "func.func @main(%x: " + type + ", %w: tensor<64x64xf32>) -> " +
+           type + " {\n" + extra + "  %1 = mpc.matmul %x, %w : (" + type +
+           ", tensor<64x64xf32>) -> " + type +
+           " loc(\"a\")\n  %2 = mpc.exp %1 : " + type +
+           " loc(\"a\")\n  %3 = mpc.exp %2 : " + type +
+           " loc(\"b\")\n  return %3 : " + type + "\n}";
+  };
+  func::FuncOp step = parse(text("1", ""));
+  func::FuncOp window =
+      parse(text("8", "  %0 = mpc.exp %x : tensor<8x64xf32> loc(\"b\")\n"));
+  CorrespondingOps ops(step, window);
+  auto opOf = [](func::FuncOp function, int index) {
+    return &*std::next(function.getBody().front().begin(), index);
+  };
+  EXPECT_EQ(ops.lookup(opOf(step, 0)), opOf(window, 1));
+  EXPECT_EQ(ops.lookup(opOf(step, 1)), opOf(window, 2));
+  // Only one of the functions has two of this kind and name.
+  EXPECT_EQ(ops.lookup(opOf(step, 2)), nullptr);
+
+  Sensitivity sensitivity(window, Budget::Measure::Rms);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(window, 1))));
+  CorrespondingErrors errors(ops, sensitivity);
+  FloatType half = Float16Type::get(&context),
+            full = Float32Type::get(&context);
+  EXPECT_GT(errors.ofValue(opOf(step, 0)->getResult(0), half), 0);
+  EXPECT_EQ(errors.ofValue(opOf(step, 0)->getResult(0), half),
+            sensitivity.ofValue(opOf(window, 1)->getResult(0), half));
+  EXPECT_EQ(errors.ofUse(opOf(step, 0)->getOpOperand(1), half),
+            sensitivity.ofUse(opOf(window, 1)->getOpOperand(1), half));
+  EXPECT_TRUE(std::isinf(errors.ofValue(opOf(step, 2)->getResult(0), half)));
+  EXPECT_EQ(errors.ofValue(opOf(step, 2)->getResult(0), full), 0);
+  EXPECT_TRUE(std::isinf(errors.ofUse(opOf(step, 2)->getOpOperand(0), half)));
+}
+
+TEST_F(TypeSpaceTest, ReadsASizeOfWeights) {
+  llvm::Expected<std::optional<CostBudget>> budget =
+      CostBudget::parse("bits 4.5");
+  ASSERT_TRUE(bool(budget)) << llvm::toString(budget.takeError());
+  EXPECT_EQ((*budget)->bits, 4.5);
+  EXPECT_EQ((*budget)->share, 4.5 / 32);
+  EXPECT_EQ((*budget)->objective, TuningObjective::Bytes);
+  EXPECT_EQ((*budget)->text(), "bits 4.5");
+  for (const char *text : {"bits", "bits 0", "bits 33", "bits 4x"}) {
+    llvm::Expected<std::optional<CostBudget>> bad = CostBudget::parse(text);
+    EXPECT_FALSE(bool(bad)) << text;
+    llvm::consumeError(bad.takeError());
+  }
 }
 
 } // namespace
