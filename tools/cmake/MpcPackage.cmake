@@ -45,6 +45,8 @@ foreach(component runtime dev tools)
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/mpc-compiler-${component})
 endforeach()
 
+# Package what is built instead of building the tests.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME mpc-compiler)
 set(CPACK_PACKAGE_VENDOR "mpc")

@@ -517,7 +517,8 @@ MPC_API void mpc_program_destroy(mpc_program *program);
 /// shapes. Thread-safe; concurrent calls with equal shapes share one compile.
 typedef struct mpc_session mpc_session;
 
-/// Opens a session; compiles nothing yet.
+/// Opens a session; compiles nothing yet. Later compiles call the callbacks of
+/// `options`, so that they and `user` must outlive the session.
 MPC_API mpc_status mpc_session_open(const mpc_device *device,
                                     const mpc_model *model,
                                     const mpc_compile_options *options,

@@ -155,32 +155,31 @@ mpc::c::readExtents(const char *name, const mpc_extents *data, size_t count,
   return {};
 }
 
-Result<Buffer> mpc::c::borrow(const std::string &where, const TensorType &type,
+Result<Buffer> mpc::c::borrow(const TensorType &type,
                               const mpc_buffer &buffer) {
   if (!buffer.data && buffer.bytes)
-    return invalid(where, "is NULL");
+    return invalid("", "is NULL");
   Result<Buffer> made = Buffer::fromHost(
       type, {static_cast<const std::byte *>(buffer.data), buffer.bytes},
       HostMemory::Borrow);
   if (!made.ok())
-    return Status(made.status().code(), where, made.status().text());
+    return Status(made.status().code(), "", made.status().text());
   return made;
 }
 
-Result<Buffer> mpc::c::borrow(const std::string &where,
-                              const mpc_tensor &tensor) {
+Result<Buffer> mpc::c::borrow(const mpc_tensor &tensor) {
   TensorType type;
   std::optional<ElementType> element = elementOf(tensor.element);
   if (!element)
-    return invalid(where, "has the element type " +
-                              std::to_string(tensor.element) +
-                              ", which does not exist");
+    return invalid("", "has the element type " +
+                           std::to_string(tensor.element) +
+                           ", which does not exist");
   type.element = *element;
   std::span<const int64_t> shape;
-  MPC_RETURN_IF_FAILED(
-      readArray(where.c_str(), tensor.shape, tensor.rank, shape));
+  if (!readArray("shape", tensor.shape, tensor.rank, shape).ok())
+    return invalid("", "has no shape for its rank");
   type.shape.assign(shape.begin(), shape.end());
-  return borrow(where, type, tensor.buffer);
+  return borrow(type, tensor.buffer);
 }
 
 mpc_value_info mpc::c::describe(const ProgramValue &value) {

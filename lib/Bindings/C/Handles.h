@@ -106,10 +106,9 @@ Status readArray(const char *name, const T *data, size_t count,
 Status readExtents(const char *name, const mpc_extents *data, size_t count,
                    std::map<std::string, std::vector<int64_t>> &extents);
 
-/// Returns a buffer of the tensor's type, without a copy.
-Result<Buffer> borrow(const std::string &where, const mpc_tensor &tensor);
-Result<Buffer> borrow(const std::string &where, const TensorType &type,
-                      const mpc_buffer &buffer);
+/// Returns a buffer of that type, without a copy. Failures have no location.
+Result<Buffer> borrow(const mpc_tensor &tensor);
+Result<Buffer> borrow(const TensorType &type, const mpc_buffer &buffer);
 
 /// Number of an element type in C.
 inline mpc_element elementNumber(ElementType type) {

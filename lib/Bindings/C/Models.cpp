@@ -299,8 +299,9 @@ Status mpc::c::readTensors(const char *name, const mpc_tensor *data,
     MPC_RETURN_IF_FAILED(
         checkPointer((std::string(name) + "[].name").c_str(), tensor.name));
     std::string where = std::string(name) + " '" + tensor.name + "'";
-    Result<Buffer> buffer = borrow(where, tensor);
-    MPC_RETURN_IF_FAILED(buffer.status());
+    Result<Buffer> buffer = borrow(tensor);
+    if (!buffer.ok())
+      return Status(buffer.status().code(), where, buffer.status().text());
     if (!buffers.emplace(tensor.name, std::move(*buffer)).second)
       return invalid(where, "is given twice");
   }

@@ -226,10 +226,11 @@ static Status borrowAll(const char *what,
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].alias >= 0 && !given[i].data)
       continue;
-    Result<Buffer> buffer =
-        borrow(std::string(what) + " '" + values[i].name + "'", values[i].type,
-               given[i]);
-    MPC_RETURN_IF_FAILED(buffer.status());
+    Result<Buffer> buffer = borrow(values[i].type, given[i]);
+    if (!buffer.ok())
+      return Status(buffer.status().code(),
+                    std::string(what) + " '" + values[i].name + "'",
+                    buffer.status().text());
     buffers[i] = std::move(*buffer);
   }
   return {};

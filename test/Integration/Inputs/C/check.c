@@ -69,6 +69,12 @@ struct newer_options {
   int64_t later[4];
 };
 
+/// One of an earlier version.
+struct older_options {
+  size_t size;
+  const char *name;
+};
+
 static void check_versions(void) {
   mpc_device *device;
   struct newer_options newer;
@@ -83,11 +89,11 @@ static void check_versions(void) {
   CHECK(!device);
 
   // An older caller: its memory ends after `name`, the rest is not read.
-  mpc_device_options *older = malloc(offsetof(mpc_device_options, threads));
+  struct older_options *older = malloc(sizeof(*older));
   CHECK(older);
-  older->size = offsetof(mpc_device_options, threads);
+  older->size = sizeof(*older);
   older->name = "null";
-  CHECK_OK(mpc_device_create(older, &device));
+  CHECK_OK(mpc_device_create((const void *)older, &device));
   mpc_device_destroy(device);
   free(older);
 
