@@ -48,6 +48,7 @@ mpc_status mpc::c::record(Status status) noexcept {
       error.text = error.status.toString();
   } catch (const std::bad_alloc &) {
     // The code alone is left.
+    error.text.clear();
   }
   return code;
 }

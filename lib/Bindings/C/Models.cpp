@@ -148,7 +148,8 @@ mpc_status mpc_model_end_tokens(const mpc_model *model, const int64_t **tokens,
                                 size_t *count) {
   return call([&]() -> Status {
     MPC_RETURN_IF_FAILED(check("model", model));
-    MPC_RETURN_IF_FAILED(checkPointer("tokens", tokens));
+    MPC_RETURN_IF_FAILED(
+        checkPointer("tokens", static_cast<const void *>(tokens)));
     MPC_RETURN_IF_FAILED(checkPointer("count", count));
     MPC_RETURN_IF_FAILED(model->read());
     *tokens = model->endTokens.data();
@@ -211,6 +212,7 @@ static Status readDims(const char *name, const mpc_dim *data, size_t count,
 /// Passes diagnostics on as structs.
 static void passOn(const mpc_compile_options &own, const Diagnostic &message) {
   std::vector<const char *> notes;
+  notes.reserve(message.notes.size());
   for (const std::string &note : message.notes)
     notes.push_back(note.c_str());
   mpc_diagnostic diagnostic = {sizeof(mpc_diagnostic),
