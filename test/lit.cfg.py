@@ -57,6 +57,8 @@ if (recordings / "autocast").is_dir():
     config.substitutions.append(("%shared_recordings", str(recordings)))
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
+if shutil.which("valgrind"):
+    config.available_features.add("valgrind")
 if shutil.which("dot"):
     config.available_features.add("graphviz")
 # A browser, and PyPI's playwright, which drives it, in a virtual environment (docs/HowTo/Testing.md).

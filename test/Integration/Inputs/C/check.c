@@ -284,7 +284,7 @@ struct work {
 static void *run_often(void *argument) {
   const struct work *work = argument;
   struct batch batch = new_batch();
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5; ++i) {
     run_mnist(work->program, batch);
     CHECK(same_results(batch, work->expected));
     // Errors are the thread's own.
