@@ -38,6 +38,9 @@ config.substitutions.append(("%mpc_build", config.mpc_build_dir))
 # A program that links sanitized libraries must be sanitized itself; else any compiler will do.
 host = f"-DCMAKE_CXX_COMPILER={config.cxx} -DCMAKE_CXX_FLAGS='{config.cxx_flags}'"
 config.substitutions.append(("%host_settings", host if "-fsanitize" in config.cxx_flags else ""))
+c_host = f"-DCMAKE_C_COMPILER={config.cc} -DCMAKE_C_FLAGS='{config.cxx_flags}'"
+config.substitutions.append(("%c_host_settings", c_host if "-fsanitize" in config.cxx_flags else ""))
+config.substitutions.append(("%cc", f"{config.cc} {config.cxx_flags}" if "-fsanitize" in config.cxx_flags else "cc"))
 if "-fsanitize" in config.cxx_flags:
     config.available_features.add("sanitized")
 config.substitutions.append(("%recordings", os.path.join(config.mpc_build_dir, "test", "Replay", "Recordings")))
@@ -53,6 +56,8 @@ if (recordings / "autocast").is_dir():
     config.substitutions.append(("%shared_recordings", str(recordings)))
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
+if shutil.which("valgrind"):
+    config.available_features.add("valgrind")
 if shutil.which("dot"):
     config.available_features.add("graphviz")
 # A browser, and PyPI's playwright, which drives it, in a virtual environment (docs/HowTo/Testing.md).

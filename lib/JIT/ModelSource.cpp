@@ -92,6 +92,26 @@ SourceBytes SourceBytes::copyOf(std::span<const std::byte> bytes) {
   return {view, std::move(owned)};
 }
 
+ExternalDataReader mpc::readFilesIn(std::string folder) {
+  return [folder = std::move(folder)](
+             const std::string &name) -> Result<SourceBytes> {
+    Result<InputFile> file = InputFile::openInside(folder, name);
+    if (!file.ok())
+      return file.status();
+    if (file->size() > uint64_t(kLargeFile)) {
+      Result<std::shared_ptr<const std::byte>> mapped = file->map();
+      if (!mapped.ok())
+        return mapped.status();
+      return SourceBytes{{mapped->get(), size_t(file->size())}, *mapped};
+    }
+    auto bytes = std::make_shared<std::vector<std::byte>>(file->size());
+    if (Status status = file->read(bytes->data(), bytes->size()); !status.ok())
+      return status;
+    std::span<const std::byte> view = *bytes;
+    return SourceBytes{view, std::move(bytes)};
+  };
+}
+
 ModelSource::ModelSource(std::string path) : state(std::make_shared<State>()) {
   state->name = std::move(path);
   state->isCheckpoint = Checkpoint::isCheckpoint(state->name);

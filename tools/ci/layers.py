@@ -54,6 +54,7 @@ BELONGS = {
     # Registration of all dialects and passes.
     "include/mpc/InitAllDialects.h": "Pipelines",
     "include/mpc/InitAllPasses.h": "Pipelines",
+    "include/mpc/C/mpc.h": "Bindings",
 }
 
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}

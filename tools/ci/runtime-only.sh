@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Builds the runtime and the mpc that runs .mpcx files as on a machine without LLVM
+# Builds the runtime, libmpc and the mpc that runs .mpcx files as on a machine without LLVM
 # and runs their tests; or, with `package`, the Python package without a compiler.
 # usage: runtime-only.sh [FOLDER [without-tests | package]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-build-runtime}
 target=all
+more=()
 options=()
 case ${2:-} in
-without-tests) target=mpc ;;
+without-tests)
+  target=mpc
+  more=(MpcC)
+  ;;
 package)
   target=MpcPython
   options=(-DMPC_PYTHON=ON "-DPython_EXECUTABLE=$PWD/.venv/python/bin/python")
@@ -30,7 +34,7 @@ fi
 start=$SECONDS
 cmake -S . -B "$folder" -G Ninja -DMPC_RUNTIME_ONLY=ON -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_CXX_COMPILER=g++ -DCMAKE_UNITY_BUILD=ON "${options[@]}" > "$folder.log"
-ninja -C "$folder" "$target" >> "$folder.log"
+ninja -C "$folder" "$target" "${more[@]}" >> "$folder.log"
 if grep -i 'lib/llvm' "$folder/build.ninja"; then
   echo "the build refers to LLVM"
   exit 1

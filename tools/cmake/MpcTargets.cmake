@@ -10,6 +10,13 @@ if(MPC_RUNTIME_ONLY)
 elseif(MPC_STATIC_LLVM)
   set(MPC_COMPILER MpcStaticLlvm)
 endif()
+# Before 1.0 every minor version may change the ABI.
+set(MPC_SOVERSION ${PROJECT_VERSION_MAJOR})
+if(MPC_SOVERSION EQUAL 0)
+  set(MPC_SOVERSION 0.${PROJECT_VERSION_MINOR})
+endif()
+# Mangled names in namespace mpc: functions, and the tables of its classes.
+set(MPC_CXX_SYMBOLS _ZN3mpc* _ZNK3mpc* _ZTIN3mpc* _ZTSN3mpc* _ZTVN3mpc*)
 set(MPC_WARNINGS -Wall -Wextra -Wno-unused-parameter -Werror=deprecated-declarations
                  -Werror=return-type -Werror=unused-result)
 
@@ -82,6 +89,21 @@ function(mpc_runtime_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
 endfunction()
 
+# mpc_shared_library(<target> <name> <file> <symbols...>): a library of the installed
+# package, mpc::<name> in CMake and lib<file>.so, that exports the symbols of these
+# patterns only: templates of the C++ library would be exported too.
+function(mpc_shared_library target name file)
+  list(JOIN ARGN "; " symbols)
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${file}.map)
+  file(CONFIGURE OUTPUT ${script} CONTENT "{ global: ${symbols}; local: *; };\n")
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${script}")
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} OUTPUT_NAME ${file}
+                        VERSION ${PROJECT_VERSION} SOVERSION ${MPC_SOVERSION}
+                        LINK_DEPENDS ${script} INSTALL_RPATH "$ORIGIN")
+  install(TARGETS ${target} EXPORT mpcTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
+endfunction()
+
 # mpc_tool(<name> <sources...> [LINK ...]): a program in build/bin.
 function(mpc_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
@@ -94,7 +116,8 @@ function(mpc_tool name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} ${MPC_COMPILER})
   add_dependencies(${name} MpcTableGen)
   mpc_reuse(${name} MpcToolPch)
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endfunction()
 
 # mpc_unit_test(<name> <sources...> [LINK ...]): a GoogleTest program that lit

@@ -20,10 +20,11 @@ pack)
   cmake -S . -B "$build" -G Ninja -DMPC_RUNTIME_ONLY=ON -DMPC_PYTHON=ON -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER=g++ -DPython_EXECUTABLE="$PWD/$python" "${launcher[@]}" > "$build.log"
   ninja -C "$build" MpcRuntime >> "$build.log" || { tail -20 "$build.log" >&2; exit 1; }
-  cp -L "$build/lib/libmpc_runtime.so.0" "$folder/lib/"
-  strip "$folder/lib/libmpc_runtime.so.0"
+  library=$(objdump -p "$build/lib/libmpc_runtime.so" | awk '/SONAME/ {print $2}')
+  cp -L "$build/lib/$library" "$folder/lib/"
+  strip "$folder/lib/$library"
   # Libraries it may lack, except the C and C++ libraries.
-  ldd "$folder/lib/libmpc_runtime.so.0" | awk '/nettle/ {print $3}' | xargs -I{} cp -L {} "$folder/lib/"
+  ldd "$folder/lib/$library" | awk '/nettle/ {print $3}' | xargs -I{} cp -L {} "$folder/lib/"
   cp -r "$("$python" -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')" "$folder/nanobind"
   PYTHONPATH=build/python "$python" tools/gpu/python_arrays.py make "$folder/models"
   du -sh "$folder"
@@ -47,7 +48,7 @@ check)
     esac
   done | xargs -P "$(nproc)" -I{} sh -c \
     'exec g++ "$@" -c "{}" -o "$0/$(basename "{}" .cpp).o"' "$package" "${flags[@]}"
-  g++ -shared -o "$package/mpc/_mpc$suffix" "$package"/*.o "$lib/libmpc_runtime.so.0" -Wl,-rpath,"$lib"
+  g++ -shared -o "$package/mpc/_mpc$suffix" "$package"/*.o "$lib"/libmpc_runtime.so.* -Wl,-rpath,"$lib"
   # The package's libraries find each other by rpath.
   LD_LIBRARY_PATH="$lib:${LD_LIBRARY_PATH:-}" PYTHONPATH=$package "$python" tools/gpu/python_arrays.py check \
     "$folder/models"

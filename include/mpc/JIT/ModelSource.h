@@ -47,6 +47,11 @@ struct ComputedBytes {
 using ExternalDataReader =
     std::function<Result<SourceBytes>(const std::string &name)>;
 
+/// Returns a callback that reads files in `folder` and below: maps large ones,
+/// copies small ones. Refuses symbolic links, devices, and files with several
+/// hard links, through which a name could leave the folder.
+ExternalDataReader readFilesIn(std::string folder);
+
 /// An input as the model declares it.
 struct ModelInput {
   std::string name;

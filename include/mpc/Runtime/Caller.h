@@ -14,8 +14,8 @@
 namespace mpc {
 
 /// The interface through which options are set. Messages name its means: a flag
-/// on the command line, a field in C++, a keyword in Python.
-enum class Caller { CommandLine, Cpp, Python };
+/// on the command line, a field in C and C++, a keyword in Python.
+enum class Caller { CommandLine, Cpp, Python, C };
 
 /// Returns how to set the extent of a symbolic dimension: "--dim batch=1".
 inline std::string howToSetDim(Caller caller, const std::string &name) {
@@ -26,6 +26,8 @@ inline std::string howToSetDim(Caller caller, const std::string &name) {
     return "CompileOptions::dims[\"" + name + "\"] = 1";
   case Caller::Python:
     return "dims={'" + name + "': 1}";
+  case Caller::C:
+    return "mpc_compile_options.dims = {\"" + name + "\", 1}";
   }
   return {};
 }
@@ -46,6 +48,9 @@ inline std::string howToSetShape(Caller caller, const std::string &input,
     return "CompileOptions::inputShapes[\"" + input + "\"] = {" + extents + "}";
   case Caller::Python:
     return "an example array of shape (" + extents + ")";
+  case Caller::C:
+    return "mpc_compile_options.shapes = {\"" + input + "\", ..., {" + extents +
+           "}}";
   }
   return {};
 }
