@@ -83,9 +83,10 @@ static void check_versions(void) {
   CHECK_OK(mpc_device_create(&newer.known, &device));
   mpc_device_destroy(device);
   newer.later[3] = 1;
-  CHECK_INVALID(mpc_device_create(&newer.known, &device),
-                "mpc_device_options: sets a member that this version of libmpc_c "
-                "lacks");
+  CHECK_INVALID(
+      mpc_device_create(&newer.known, &device),
+      "mpc_device_options: sets a member that this version of libmpc_c "
+      "lacks");
   CHECK(!device);
 
   // An older caller: its memory ends after `name`, the rest is not read.
