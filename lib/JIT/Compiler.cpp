@@ -351,8 +351,9 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   import.checksKnownIndicesLater =
       options.padded && !options.padded->hasPositions;
   import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
-  SmallVector<std::string> fixed;
+  SmallVector<std::string> fixed, needed;
   import.fixedInputs = &fixed;
+  import.neededInputs = &needed;
   llvm::StringMap<SmallVector<std::string>> found;
   import.inputSymbols = &found;
   if (!options.inputValues.empty())
@@ -379,6 +380,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   Module module =
       importOnnxBytes(data, model.name(), folder, import, ctx.get());
   inputsFixed.assign(fixed.begin(), fixed.end());
+  inputsNeeded.assign(needed.begin(), needed.end());
   symbols.clear();
   for (auto &[input, names] : found)
     symbols[input.str()].assign(names.begin(), names.end());

@@ -66,6 +66,31 @@ Result<bool> mpc::countsPositions(const ModelSource &model) {
   return *found;
 }
 
+bool mpc::isOnnxOpSupported(const std::string &domain, const std::string &op) {
+  return isOnnxOpKnown(domain, op);
+}
+
+ImportCheck mpc::checkImport(const ModelSource &model,
+                             const CompileOptions &options) {
+  ImportCheck check;
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok()) {
+    check.status = compiler.status();
+    return check;
+  }
+  if (Result<Compiler::Module> module = (*compiler)->import(model); module.ok())
+    return check;
+  else
+    check.status = module.status();
+  check.neededInputs = (*compiler)->neededInputs();
+  for (const Diagnostic &message : (*compiler)->diagnostics())
+    if (message.severity == Diagnostic::Severity::Error) {
+      check.op = message.op;
+      break;
+    }
+  return check;
+}
+
 Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
   if (const std::vector<ModelInput> *inputs = model.shapedInputs())
     return *inputs;
