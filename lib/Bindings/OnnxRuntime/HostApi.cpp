@@ -63,7 +63,7 @@ Result<HostTensor> HostApi::tensor(const OrtValue *value) const {
       reader.get(api::getTensorTypeAndShape, value);
   if (!reader.ok())
     return reader.status();
-  tensor.elementType = reader.get(api::getElementType, info);
+  tensor.dataType = dataTypeOf(reader.get(api::getElementType, info));
   tensor.shape = reader.list(api::getDimensionsCount, api::getDimensions, info);
   (*this)(api::releaseTensorTypeAndShape)(info);
   reader.check((*this)(api::getTensorMutableData)(const_cast<OrtValue *>(value),
@@ -74,33 +74,57 @@ Result<HostTensor> HostApi::tensor(const OrtValue *value) const {
   return tensor;
 }
 
-namespace {
-struct TypePair {
-  int dataType;
-  ElementType element;
-};
-} // namespace
-
-static constexpr TypePair kTypes[] = {
-    {1, ElementType::F32},    {2, ElementType::UI8},
-    {3, ElementType::I8},     {4, ElementType::UI16},
-    {5, ElementType::I16},    {6, ElementType::I32},
-    {7, ElementType::I64},    {9, ElementType::I1},
-    {10, ElementType::F16},   {11, ElementType::F64},
-    {12, ElementType::UI32},  {13, ElementType::UI64},
-    {16, ElementType::BF16},  {17, ElementType::F8E4M3FN},
-    {19, ElementType::F8E5M2}};
-
-std::optional<ElementType> mpc::ort::elementTypeOf(int dataType) {
-  for (TypePair pair : kTypes)
-    if (pair.dataType == dataType)
-      return pair.element;
-  return std::nullopt;
+int mpc::ort::dataTypeOf(int hostType) {
+  // ONNX Runtime numbers the types in another order than the format: UINT2,
+  // INT2, FLOAT8E8M0.
+  switch (hostType) {
+  case 24:
+    return 25;
+  case 25:
+    return 26;
+  case 26:
+    return 24;
+  default:
+    return hostType;
+  }
 }
 
-int mpc::ort::dataTypeOf(ElementType type) {
-  for (TypePair pair : kTypes)
-    if (pair.element == type)
-      return pair.dataType;
-  return 0;
+std::optional<ElementType> mpc::ort::elementTypeOf(int dataType) {
+  switch (dataType) {
+  case 1:
+    return ElementType::F32;
+  case 2:
+    return ElementType::UI8;
+  case 3:
+    return ElementType::I8;
+  case 4:
+    return ElementType::UI16;
+  case 5:
+    return ElementType::I16;
+  case 6:
+    return ElementType::I32;
+  case 7:
+    return ElementType::I64;
+  case 9:
+    return ElementType::I1;
+  case 10:
+    return ElementType::F16;
+  case 11:
+    return ElementType::F64;
+  case 12:
+    return ElementType::UI32;
+  case 13:
+    return ElementType::UI64;
+  case 16:
+    return ElementType::BF16;
+  // 8-bit floats: E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ and E8M0.
+  case 17:
+  case 18:
+  case 19:
+  case 20:
+  case 24:
+    return ElementType::UI8;
+  default:
+    return std::nullopt;
+  }
 }

@@ -23,7 +23,7 @@ namespace mpc::ort {
 /// A tensor value of ONNX Runtime.
 struct HostTensor {
   /// TensorProto.DataType
-  int elementType = 0;
+  int dataType = 0;
   std::vector<int64_t> shape;
   void *data = nullptr;
   size_t bytes = 0;
@@ -138,11 +138,13 @@ private:
   Status failure;
 };
 
-/// Returns the type in mpc of a TensorProto.DataType; nullopt if buffers cannot
-/// have it.
+/// Returns the TensorProto.DataType of an ONNXTensorElementDataType.
+int dataTypeOf(int hostType);
+
+/// Returns the element type of mpc's buffers for a TensorProto.DataType, ui8
+/// for the codes of 8-bit floats; nullopt if a program cannot take or return
+/// the type: two or more elements in a byte, strings, complex numbers.
 std::optional<ElementType> elementTypeOf(int dataType);
-/// The reverse.
-int dataTypeOf(ElementType type);
 
 } // namespace mpc::ort
 

@@ -75,7 +75,7 @@ private:
     const OrtTensorTypeAndShapeInfo *tensor = get(api::castToTensorInfo, type);
     if (!tensor)
       return &value;
-    value.dataType = get(api::getElementType, tensor);
+    value.dataType = dataTypeOf(get(api::getElementType, tensor));
     value.shape = list(api::getDimensionsCount, api::getDimensions, tensor);
     std::vector<const char *> symbols =
         list(api::getDimensionsCount, api::getSymbolicDimensions, tensor);

@@ -113,7 +113,7 @@ private:
   /// Sets type, shape and, unless `isExternal`, bytes of `tensor`.
   static void describe(const HostTensor &tensor, bool isExternal,
                        mpc_onnx::TensorProto &proto) {
-    proto.set_data_type(tensor.elementType);
+    proto.set_data_type(tensor.dataType);
     for (int64_t extent : tensor.shape)
       proto.add_dims(extent);
     if (!isExternal)

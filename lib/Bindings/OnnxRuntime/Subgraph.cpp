@@ -313,7 +313,7 @@ Status Subgraph::run(OrtKernelContext *context) {
     Result<HostTensor> tensor = session.api.tensor(*value);
     if (!tensor.ok())
       return tensor.status();
-    std::optional<ElementType> element = elementTypeOf(tensor->elementType);
+    std::optional<ElementType> element = elementTypeOf(tensor->dataType);
     if (!element)
       return Status(StatusCode::InvalidArgument, name,
                     "input " + std::to_string(position) +
