@@ -108,7 +108,8 @@ Status Provider::claim(const OrtGraph *handle, OrtEpGraphSupportInfo *support) {
                                  subgraph->dropsConstants(), support);
         !status.ok())
       return status;
-    claimed[subgraph->outputNames().front()] = std::move(subgraph);
+    std::string output = subgraph->outputNames().front();
+    claimed.insert_or_assign(std::move(output), std::move(subgraph));
   }
   return {};
 }
@@ -296,17 +297,15 @@ Result<bool> Provider::claimContexts(const HostGraph &graph,
         node.isAssigned)
       continue;
     Result<std::string> bytes = readContext(graph, node);
-    if (!bytes.ok())
-      return bytes.status();
-    if (bytes->empty())
+    if (bytes.ok() && bytes->empty())
       continue;
-    Result<std::unique_ptr<Subgraph>> subgraph = Subgraph::load(
-        session, node.describe(), std::as_bytes(std::span(*bytes)));
-    if (!subgraph.ok())
-      return subgraph.status();
     if (Status status = addGroup(graph, {i}, true, support); !status.ok())
       return status;
-    claimed[node.outputs.front()] = std::move(*subgraph);
+    claimed.insert_or_assign(
+        node.outputs.front(),
+        bytes.ok() ? Subgraph::load(session, node.describe(),
+                                    std::as_bytes(std::span(*bytes)))
+                   : bytes.status());
     found = true;
   }
   return found;
@@ -399,7 +398,9 @@ Status Provider::compileAll(const OrtNode **fused, size_t count,
     std::unique_ptr<Subgraph> subgraph;
     for (const std::string &output : outputs)
       if (auto entry = claimed.find(output); entry != claimed.end()) {
-        subgraph = std::move(entry->second);
+        if (!entry->second.ok())
+          return entry->second.status();
+        subgraph = *std::move(entry->second);
         claimed.erase(entry);
         break;
       }

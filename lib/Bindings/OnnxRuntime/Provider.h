@@ -57,7 +57,9 @@ private:
 
   SessionState session;
   /// Claimed subgraphs by their first output, until ONNX Runtime compiles them.
-  std::map<std::string, std::unique_ptr<Subgraph>> claimed;
+  /// One that failed to load is claimed as well: ONNX Runtime reports failures
+  /// of a compile only.
+  std::map<std::string, Result<std::unique_ptr<Subgraph>>> claimed;
 };
 
 } // namespace mpc::ort

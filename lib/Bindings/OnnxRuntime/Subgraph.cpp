@@ -76,6 +76,23 @@ static std::string nameOf(const HostGraph &graph) {
   return (path.stem().empty() ? "graph" : path.stem().string()) + ".onnx";
 }
 
+/// Returns true if a run may compile for the values of all of `inputs`: few
+/// integers that the caller gives, such as a shape. Compiling for data, or for
+/// what ONNX Runtime computes from data, would not end.
+static bool mayCompileForValues(const HostGraph &graph,
+                                const std::vector<std::string> &inputs) {
+  constexpr int64_t kMostElements = 64;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const auto &name) {
+    auto value = graph.values.find(name);
+    if (value == graph.values.end() || !value->second.isGraphInput)
+      return false;
+    const std::vector<int64_t> &shape = value->second.shape;
+    std::optional<ElementType> element = elementTypeOf(value->second.dataType);
+    return element && !isFloat(*element) && shape.size() <= 1 &&
+           (shape.empty() || shape[0] <= kMostElements);
+  });
+}
+
 bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
                             Failure &failure) const {
   CompileOptions options = session.options.compile;
@@ -99,8 +116,10 @@ bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
       options.inputShapes[input] = shape;
     }
     ImportCheck check = checkImport(makeSource(), options);
-    // A value may come with a run.
-    if (check.status.ok() || !check.neededInputs.empty())
+    if (check.status.ok())
+      return true;
+    if (!check.neededInputs.empty() &&
+        mayCompileForValues(graph, check.neededInputs))
       return true;
     auto node = encoded.nodeOfName.find(check.op);
     std::string text = check.op + check.status.text();
@@ -158,7 +177,8 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
   }
   options.onDiagnostic = nullptr;
   ImportCheck check = checkImport(made->makeSource(), options);
-  if (!check.neededInputs.empty())
+  if (!check.neededInputs.empty() &&
+      mayCompileForValues(graph, check.neededInputs))
     return made;
   failure = {compiled.status()};
   if (auto node = made->encoded.nodeOfName.find(op);
