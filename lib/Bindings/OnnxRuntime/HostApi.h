@@ -65,12 +65,12 @@ public:
 
 private:
   template <typename F>
-  static F *function(const void *const *table, TableEntry<F> entry) {
-    return reinterpret_cast<F *>(const_cast<void *>(table[entry.index]));
+  static F *function(const AnyFunction *table, TableEntry<F> entry) {
+    return reinterpret_cast<F *>(table[entry.index]);
   }
 
-  const void *const *table = nullptr, *const *epTable = nullptr,
-                    *const *editorTable = nullptr;
+  const AnyFunction *table = nullptr, *epTable = nullptr,
+                    *editorTable = nullptr;
   std::string versionText;
 };
 

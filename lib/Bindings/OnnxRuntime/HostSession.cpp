@@ -43,6 +43,7 @@ HostSession::~HostSession() {
 static std::vector<const char *>
 pointersTo(const std::vector<std::string> &names) {
   std::vector<const char *> pointers;
+  pointers.reserve(names.size());
   for (const std::string &name : names)
     pointers.push_back(name.c_str());
   return pointers;

@@ -82,8 +82,11 @@ inline constexpr int kOptimizeAll = 99;
 // Function tables
 //===----------------------------------------------------------------------===//
 
+/// A function of any type.
+using AnyFunction = void (*)();
+
 struct OrtApiBase {
-  const void *const *(*getApi)(uint32_t version);
+  const AnyFunction *(*getApi)(uint32_t version);
   const char *(*getVersionString)();
 };
 
@@ -234,8 +237,8 @@ inline constexpr StatusEntry<const OrtLogger *, OrtLoggingLevel, const char *,
 inline constexpr TableEntry<int(const OrtHardwareDevice *)> hardwareType{307};
 
 // Further tables.
-inline constexpr TableEntry<const void *const *()> getModelEditorApi{291};
-inline constexpr TableEntry<const void *const *()> getEpApi{317};
+inline constexpr TableEntry<const AnyFunction *()> getModelEditorApi{291};
+inline constexpr TableEntry<const AnyFunction *()> getEpApi{317};
 } // namespace api
 
 struct OrtEpFactory;

@@ -77,19 +77,22 @@ static std::string nameOf(const HostGraph &graph) {
 }
 
 /// Returns true if a run may compile for the values of all of `inputs`: few
-/// integers that the caller gives, such as a shape. Compiling for data, or for
-/// what ONNX Runtime computes from data, would not end.
+/// numbers that the caller gives, such as a shape or scales. Compiling for
+/// data, or for what ONNX Runtime computes from data, would not end.
 static bool mayCompileForValues(const HostGraph &graph,
                                 const std::vector<std::string> &inputs) {
-  constexpr int64_t kMostElements = 64;
+  constexpr int64_t kMostIntegers = 64, kMostFloats = 8;
   return std::all_of(inputs.begin(), inputs.end(), [&](const auto &name) {
     auto value = graph.values.find(name);
     if (value == graph.values.end() || !value->second.isGraphInput)
       return false;
     const std::vector<int64_t> &shape = value->second.shape;
     std::optional<ElementType> element = elementTypeOf(value->second.dataType);
-    return element && !isFloat(*element) && shape.size() <= 1 &&
-           (shape.empty() || shape[0] <= kMostElements);
+    if (!element || shape.size() > 1)
+      return false;
+    return shape.empty() ||
+           (isFloat(*element) ? shape[0] >= 0 && shape[0] <= kMostFloats
+                              : shape[0] <= kMostIntegers);
   });
 }
 

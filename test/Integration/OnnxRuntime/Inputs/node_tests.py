@@ -5,7 +5,7 @@
   node_tests.py FOLDER [TEST...] [--faulty FILE] [--least-right N] [--least-claimed N]
 
 Prints each test that is wrong or that ONNX Runtime refuses, and the numbers of right tests and of tests with nodes
-that mpc runs. Exit code 1 if a test that --faulty does not list is wrong, if there are fewer right or claimed tests
+that mpc runs. Exit code 1 if a test that --faulty does not list is wrong and not random, if there are fewer right or claimed tests
 than asked for, or if a process ends early. ONNX Runtime's Python package has no arrays of types below 8 bits: such
 inputs become constants of the model, such outputs are cast to float.
 """
@@ -29,6 +29,8 @@ NARROW_FLOATS = {
     TensorProto.BFLOAT16: ml_dtypes.bfloat16, TensorProto.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
     TensorProto.FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz, TensorProto.FLOAT8E5M2: ml_dtypes.float8_e5m2,
     TensorProto.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz}
+# Outputs are numbers of NumPy's generator, which ONNX leaves open.
+RANDOM = ("test_bernoulli", "test_training_dropout")
 WITHOUT_ARRAYS = {TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2,
                   TensorProto.FLOAT4E2M1, TensorProto.FLOAT8E8M0}
 
@@ -170,11 +172,12 @@ def main():
     for test, (verdict, text, nodes) in zip(tests, results):
         counts[verdict] += 1
         claimed += nodes > 0 and verdict == "right"
-        wrong += verdict == "wrong" and test not in faulty
+        is_open = test in faulty or test.startswith(RANDOM)
+        wrong += verdict == "wrong" and not is_open
         if verdict != "right":
-            print(f"{verdict} {test}{' (faulty data)' if test in faulty else ''}: {text}")
+            print(f"{verdict} {test}{' (random or faulty data)' if is_open else ''}: {text}")
     print(f"{len(tests)} tests: {counts['right']} right, {claimed} of them by mpc, {counts['wrong']} wrong "
-          f"({wrong} without faulty data), {counts['refused']} refused")
+          f"({wrong} without random and faulty data), {counts['refused']} refused")
     return wrong > 0 or counts["right"] < arguments.least_right or claimed < arguments.least_claimed
 
 
