@@ -197,6 +197,7 @@ private:
       api(api::releaseValue)(value);
       return;
     }
+    case kOrtAttrUndefined:
     case kOrtAttrGraph:
       break;
     }

@@ -59,7 +59,8 @@ enum OrtErrorCode : int {
 enum OrtLoggingLevel : int { kOrtInfo = 1, kOrtWarning = 2, kOrtError = 3 };
 
 enum OrtOpAttrType : int {
-  kOrtAttrInt = 1,
+  kOrtAttrUndefined,
+  kOrtAttrInt,
   kOrtAttrInts,
   kOrtAttrFloat,
   kOrtAttrFloats,

@@ -10,7 +10,7 @@
 #include "mpc/JIT/Signature.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -21,6 +21,9 @@ using namespace mpc::ort;
 /// Number of sets of shapes that one subgraph is compiled for; runs with others
 /// fall back to ONNX Runtime, since compiling for each call would be slower.
 static constexpr int64_t kMostSpecialisations = 64;
+
+/// Number of sets of shapes whose failure is remembered.
+static constexpr size_t kMostRefused = 4096;
 
 /// Extents of dynamic dimensions in trial imports. Two, so that an error that
 /// is due to the extents, which then differs, is told from one that is not.
@@ -207,19 +210,19 @@ Result<std::string> Subgraph::compileToBytes() const {
   for (const ProgramValue &argument : compiled->program().arguments)
     options.inputShapes[argument.name] = argument.type.shape;
   std::error_code error;
-  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  std::string file =
-      (folder / ("mpc-ep-" + std::to_string(reinterpret_cast<uintptr_t>(this)) +
-                 ".mpcx"))
-          .string();
+  std::string folder =
+      (std::filesystem::temp_directory_path(error) / "mpc-XXXXXX").string();
+  if (error || !::mkdtemp(folder.data()))
+    return Status(StatusCode::NotFound, folder, "cannot be made");
+  std::string file = folder + "/program.mpcx";
   std::string target = options.target.empty() ? "cpu:native" : options.target;
   Result<CompiledFile> written =
       compileToFile(makeSource(), file, {target}, options);
-  if (!written.ok())
-    return written.status();
   std::ifstream stream(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  std::filesystem::remove(file, error);
+  std::filesystem::remove_all(folder, error);
+  if (!written.ok())
+    return written.status();
   if (bytes.size() != size_t(written->fileBytes))
     return Status(StatusCode::NotFound, file, "cannot be read");
   return bytes;
@@ -449,6 +452,8 @@ Result<Subgraph::BoundHandle> Subgraph::boundFor(const NamedBuffers &arguments,
   Result<Executable> executable = model->specialise(arguments);
   std::lock_guard<std::mutex> lock(mutex);
   if (!executable.ok()) {
+    if (refused.size() >= kMostRefused)
+      refused.clear();
     refused.emplace(key, executable.status());
     return executable.status();
   }
