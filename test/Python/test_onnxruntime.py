@@ -46,7 +46,8 @@ def open_session(model, level=None, entries={}, **options):
     settings.add_provider_for_devices(devices, {key: str(value) for key, value in options.items()})
     if isinstance(model, onnx.ModelProto):
         model = model.SerializeToString()
-    return ort.InferenceSession(model if isinstance(model, bytes) else str(model), settings)
+    return ort.InferenceSession(model if isinstance(model, bytes) else str(model), settings,
+                                enable_fallback=False)
 
 
 def assigned(session):

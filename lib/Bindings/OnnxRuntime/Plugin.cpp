@@ -99,6 +99,8 @@ private:
 
 } // namespace
 
+// ONNX Runtime looks for these names.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
 /// Called by ONNX Runtime when the library is registered.
@@ -124,3 +126,4 @@ OrtStatus *ReleaseEpFactory(OrtEpFactory *factory) {
 }
 
 } // extern "C"
+// NOLINTEND(readability-identifier-naming)

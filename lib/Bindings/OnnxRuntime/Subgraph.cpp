@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -284,7 +285,7 @@ Status Subgraph::bind(const std::vector<std::string> &nodeInputs,
       !status.ok())
     return status;
   if (compiled) {
-    Result<BoundHandle> bound = makeBound(*compiled);
+    Result<BoundHandle> bound = makeBound(*compiled, {});
     if (!bound.ok())
       return bound.status();
     fixed = *bound;
@@ -296,8 +297,25 @@ Status Subgraph::bind(const std::vector<std::string> &nodeInputs,
   return {};
 }
 
-Result<Subgraph::BoundHandle> Subgraph::makeBound(Executable executable) const {
-  auto bound = std::make_shared<Bound>(Bound{std::move(executable), {}, {}});
+bool Subgraph::Bound::fits(const std::vector<Buffer> &buffers) const {
+  const std::vector<ProgramValue> &declared = executable.program().arguments;
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (buffers[arguments[i]].type() != declared[i].type)
+      return false;
+  for (const auto &[position, value] : values) {
+    const Buffer &given = buffers[position];
+    if (given.type() != value.type() ||
+        std::memcmp(given.data(), value.data(), value.size()) != 0)
+      return false;
+  }
+  return true;
+}
+
+Result<Subgraph::BoundHandle>
+Subgraph::makeBound(Executable executable,
+                    const std::vector<Buffer> &buffers) const {
+  auto bound =
+      std::make_shared<Bound>(Bound{std::move(executable), {}, {}, {}});
   const Program &program = bound->executable.program();
   for (const ProgramValue &argument : program.arguments) {
     auto position = std::find(inputs.begin(), inputs.end(), argument.name);
@@ -305,6 +323,17 @@ Result<Subgraph::BoundHandle> Subgraph::makeBound(Executable executable) const {
       return Status(StatusCode::Internal, name,
                     "the program has an unknown input '" + argument.name + "'");
     bound->arguments.push_back(position - inputs.begin());
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (std::find(bound->arguments.begin(), bound->arguments.end(), i) !=
+        bound->arguments.end())
+      continue;
+    Result<Buffer> copy = Buffer::fromHost(
+        buffers[i].type(),
+        {static_cast<const std::byte *>(buffers[i].data()), buffers[i].size()});
+    if (!copy.ok())
+      return copy.status();
+    bound->values.emplace_back(i, std::move(*copy));
   }
   for (const ProgramValue &result : program.results) {
     auto position = positionOfOutput.find(result.name);
@@ -352,22 +381,17 @@ Status Subgraph::run(OrtKernelContext *context) {
       return buffer.status();
     buffers.push_back(std::move(*buffer));
   }
-  auto fits = [&](const Bound &bound) {
-    const auto &arguments = bound.executable.program().arguments;
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (buffers[bound.arguments[i]].type() != arguments[i].type)
-        return false;
-    return true;
-  };
-  if (fixed && (isStatic || fits(*fixed)))
-    return runBound(*fixed, buffers, context);
-  NamedBuffers named;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    named[inputs[i]] = buffers[i];
-  Result<BoundHandle> bound = boundFor(named, context);
-  if (!bound.ok())
-    return runInHost(bound.status(), context);
-  return runBound(**bound, buffers, context);
+  BoundHandle bound = fixed;
+  if (!isStatic && (!bound || !bound->fits(buffers))) {
+    std::lock_guard<std::mutex> lock(mutex);
+    bound = recent;
+  }
+  if (bound && (isStatic || bound->fits(buffers)))
+    return runBound(*bound, buffers, context);
+  Result<BoundHandle> found = boundFor(buffers, context);
+  if (!found.ok())
+    return runInHost(found.status(), context);
+  return runBound(**found, buffers, context);
 }
 
 Status Subgraph::runBound(const Bound &bound,
@@ -403,11 +427,15 @@ Status Subgraph::runBound(const Bound &bound,
   return bound.executable.runInto(arguments, results);
 }
 
-Result<Subgraph::BoundHandle> Subgraph::boundFor(const NamedBuffers &arguments,
-                                                 OrtKernelContext *context) {
+Result<Subgraph::BoundHandle>
+Subgraph::boundFor(const std::vector<Buffer> &buffers,
+                   OrtKernelContext *context) {
+  NamedBuffers arguments;
   std::string key;
-  for (const auto &[input, buffer] : arguments)
-    key += buffer.type().toString();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments[inputs[i]] = buffers[i];
+    key += buffers[i].type().toString();
+  }
   bool isKnown = false;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -459,18 +487,16 @@ Result<Subgraph::BoundHandle> Subgraph::boundFor(const NamedBuffers &arguments,
   }
   if (!isKnown)
     known.insert(key);
-  auto &bound = programs[&executable->program()];
-  if (!bound) {
-    if (programs.size() > size_t(kMostSpecialisations)) {
-      programs.clear();
-      return makeBound(*executable);
-    }
-    Result<BoundHandle> made = makeBound(*executable);
-    if (!made.ok())
-      return made.status();
-    bound = *made;
-  }
-  return bound;
+  if (auto entry = programs.find(&executable->program());
+      entry != programs.end())
+    return recent = entry->second;
+  Result<BoundHandle> made = makeBound(*executable, buffers);
+  if (!made.ok())
+    return made;
+  // Handles keep programs alive that the engine has evicted.
+  if (programs.size() >= size_t(kMostSpecialisations))
+    programs.clear();
+  return recent = programs[&executable->program()] = *made;
 }
 
 Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {

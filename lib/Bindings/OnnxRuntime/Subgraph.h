@@ -79,6 +79,11 @@ private:
   struct Bound {
     Executable executable;
     std::vector<size_t> arguments, results;
+    /// Inputs that are no arguments, and the values that were compiled in.
+    std::vector<std::pair<size_t, Buffer>> values;
+
+    /// Returns true if the program computes the node for these inputs.
+    bool fits(const std::vector<Buffer> &buffers) const;
   };
   using BoundHandle = std::shared_ptr<const Bound>;
 
@@ -93,9 +98,11 @@ private:
   /// Imports for sample shapes of dynamic inputs.
   bool checkSamples(const HostGraph &graph, const NodeGroup &group,
                     Failure &failure) const;
-  Result<BoundHandle> makeBound(Executable executable) const;
-  /// Returns the program for the types of `arguments`, compiled if needed.
-  Result<BoundHandle> boundFor(const NamedBuffers &arguments,
+  /// Binds a program that was compiled for inputs with these values.
+  Result<BoundHandle> makeBound(Executable executable,
+                                const std::vector<Buffer> &buffers) const;
+  /// Returns the program for the inputs, compiled if needed.
+  Result<BoundHandle> boundFor(const std::vector<Buffer> &buffers,
                                OrtKernelContext *context);
   Status runBound(const Bound &bound, const std::vector<Buffer> &arguments,
                   OrtKernelContext *context) const;
@@ -125,6 +132,8 @@ private:
   std::set<std::string> known;
   std::map<std::string, Status> refused;
   std::unordered_map<const Program *, BoundHandle> programs;
+  /// Program of the last run that looked for one.
+  BoundHandle recent;
   std::unique_ptr<HostSession> fallback;
   /// True if ONNX Runtime cannot run the subgraph either.
   bool lacksFallback = false;
