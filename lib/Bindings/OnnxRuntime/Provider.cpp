@@ -80,6 +80,7 @@ Status Provider::addGroup(const HostGraph &graph,
                           const std::vector<size_t> &nodes, bool dropsConstants,
                           OrtEpGraphSupportInfo *support) const {
   std::vector<const OrtNode *> handles;
+  handles.reserve(nodes.size());
   for (size_t node : nodes)
     handles.push_back(graph.nodes[node].handle);
   OrtNodeFusionOptions fusion;
@@ -147,6 +148,7 @@ Provider::Claims Provider::findClaims(const HostGraph &graph) const {
     isDone = true;
     claims.groups.clear();
     std::vector<bool> isSupported;
+    isSupported.reserve(obstacles.size());
     for (const std::string &obstacle : obstacles)
       isSupported.push_back(obstacle.empty());
     for (std::vector<size_t> &nodes : partition(consumers, isSupported)) {
@@ -382,6 +384,7 @@ Status Provider::compileAll(const OrtNode **fused, size_t count,
   HostReader reader(session.api);
   auto namesOf = [&](const std::vector<const OrtValueInfo *> &values) {
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const OrtValueInfo *value : values)
       names.push_back(value ? reader.text(api::getValueName, value) : "");
     return names;

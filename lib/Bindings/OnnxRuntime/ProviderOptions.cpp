@@ -42,9 +42,10 @@ Status parseFlag(const std::string &key, const std::string &text, bool &flag) {
 
 /// Splits "a=b;c=d" at the last equality sign of each part, since names may
 /// contain one, and calls `take` for each pair.
-Status parsePairs(const std::string &key, const std::string &text,
-                  char separator,
-                  const std::function<Status(std::string, std::string)> &take) {
+Status
+parsePairs(const std::string &key, const std::string &text, char separator,
+           const std::function<Status(const std::string &, const std::string &)>
+               &take) {
   for (size_t start = 0; start < text.size();) {
     size_t end = std::min(text.find(separator, start), text.size());
     std::string part = text.substr(start, end - start);
@@ -78,11 +79,12 @@ const std::map<std::string, Setter> &setters() {
       {"set",
        [](ProviderOptions &options, const std::string &key,
           const std::string &value) {
-         return parsePairs(key, value, ';',
-                           [&](std::string name, std::string type) {
-                             options.compile.sets.emplace_back(name, type);
-                             return Status();
-                           });
+         return parsePairs(
+             key, value, ';',
+             [&](const std::string &name, const std::string &type) {
+               options.compile.sets.emplace_back(name, type);
+               return Status();
+             });
        }},
       {"rounding",
        [](ProviderOptions &options, const std::string &key,
@@ -126,13 +128,14 @@ const std::map<std::string, Setter> &setters() {
       {"dims",
        [](ProviderOptions &options, const std::string &key,
           const std::string &value) {
-         return parsePairs(key, value, ',',
-                           [&](std::string name, std::string extent) {
-                             Result<int64_t> number = parseNumber(key, extent);
-                             if (number.ok())
-                               options.compile.dims[name] = *number;
-                             return number.status();
-                           });
+         return parsePairs(
+             key, value, ',',
+             [&](const std::string &name, const std::string &extent) {
+               Result<int64_t> number = parseNumber(key, extent);
+               if (number.ok())
+                 options.compile.dims[name] = *number;
+               return number.status();
+             });
        }},
       {"cache",
        [](ProviderOptions &options, const std::string &key,
