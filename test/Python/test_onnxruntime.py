@@ -287,18 +287,20 @@ def test_no_islands():
     assert assigned(open_session(model)) == []
 
 
+def interleaved():
+    """Products with a node between them that only ONNX Runtime runs."""
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["t"]),
+                       helper.make_node("NonZero", ["t"], ["places"]),
+                       helper.make_node("Cast", ["places"], ["u"], to=TensorProto.FLOAT),
+                       helper.make_node("MatMul", ["t", "v"], ["s"]),
+                       helper.make_node("ReduceSum", ["u"], ["total"], keepdims=0),
+                       helper.make_node("Add", ["s", "total"], ["r"]),
+                       helper.make_node("MatMul", ["r", "v"], ["y"])],
+                      [value("x", [8, 64])], [value("y", [8, 32])], {"w": WEIGHTS, "v": WEIGHTS[:32]})
+
+
 def test_no_path_through_other_nodes():
-    """Two products with a node between them that only ONNX Runtime runs are two subgraphs."""
-    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]),
-                        helper.make_node("NonZero", ["t"], ["places"]),
-                        helper.make_node("Cast", ["places"], ["u"], to=TensorProto.FLOAT),
-                        helper.make_node("MatMul", ["t", "v"], ["s"]),
-                        helper.make_node("ReduceSum", ["u"], ["total"], keepdims=0),
-                        helper.make_node("Add", ["s", "total"], ["r"]),
-                        helper.make_node("MatMul", ["r", "v"], ["y"])],
-                       [value("x", [8, 64])], [value("y", [8, 32])],
-                       {"w": WEIGHTS, "v": WEIGHTS[:32]})
-    session = open_session(model)
+    session = open_session(interleaved())
     assert assigned(session).count("MatMul") == 3
     x = rows(8)
     t = x @ WEIGHTS
@@ -418,6 +420,25 @@ def test_compiled_models(embedded, tmp_path):
     session = open_session(path, trusted=1)
     np.testing.assert_array_equal(session.run(None, {"x": x})[0],
                                   open_session(dense()).run(None, {"x": x})[0])
+
+
+def test_compiled_parts_of_a_model(tmp_path):
+    """Nodes of ONNX Runtime stay; one subgraph in front of them is compiled."""
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]),
+                        helper.make_node("NonZero", ["t"], ["places"]),
+                        helper.make_node("MatMul", ["z", "w"], ["s"]),
+                        helper.make_node("MatMul", ["s", "v"], ["y"])],
+                       [value("x", [8, 64]), value("z", [8, 64])],
+                       [value("places", [2, None], TensorProto.INT64), value("y", [8, 32])],
+                       {"w": WEIGHTS, "v": WEIGHTS[:32]})
+    path, feed = tmp_path / "compiled.onnx", {"x": rows(8), "z": rows(8)}
+    onnx.save(model, tmp_path / "model.onnx")
+    open_session(tmp_path / "model.onnx", entries={
+        "ep.context_enable": "1", "ep.context_file_path": str(path), "ep.context_embed_mode": "0"})
+    assert sorted(node.op_type for node in onnx.load(path).graph.node) == ["EPContext", "NonZero"]
+    assert len(list(tmp_path.glob("*.mpcx"))) == 1
+    for got, want in zip(open_session(path, trusted=1).run(None, feed), open_session(model).run(None, feed)):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_damaged_compiled_models(tmp_path):

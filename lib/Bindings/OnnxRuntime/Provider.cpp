@@ -280,10 +280,13 @@ Result<std::string> Provider::readContext(const HostGraph &graph,
     return Status(StatusCode::InvalidArgument, node.describe(),
                   "the file of the compiled program, '" + context +
                       "', is not beside the model");
-  std::ifstream stream(std::filesystem::path(graph.modelPath).parent_path() /
-                           file,
-                       std::ios::binary);
-  if (!stream)
+  file = std::filesystem::path(graph.modelPath).parent_path() / file;
+  std::error_code error;
+  std::ifstream stream;
+  // Others might be endless.
+  if (std::filesystem::is_regular_file(file, error))
+    stream.open(file, std::ios::binary);
+  if (!stream.is_open())
     return Status(StatusCode::NotFound, node.describe(),
                   "the file of the compiled program, '" + context +
                       "', cannot be read");
@@ -316,8 +319,7 @@ Result<bool> Provider::claimContexts(const HostGraph &graph,
 Result<OrtNode *>
 Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
                           const std::vector<std::string> &inputs,
-                          const std::vector<std::string> &outputs,
-                          size_t number) {
+                          const std::vector<std::string> &outputs) {
   const HostApi &api = session.api;
   Result<std::string> bytes = subgraph.compileToBytes();
   if (!bytes.ok())
@@ -331,8 +333,8 @@ Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
       return Status(StatusCode::InvalidArgument, "ep.context_file_path",
                     "must name the compiled model, beside which its programs "
                     "are written");
-    path.replace_filename(path.stem().string() + "_" + std::to_string(number) +
-                          ".mpcx");
+    path.replace_filename(path.stem().string() + "_" +
+                          std::to_string(contextFiles++) + ".mpcx");
     std::ofstream stream(path, std::ios::binary);
     stream.write(bytes->data(), std::streamsize(bytes->size()));
     if (!stream.flush())
@@ -412,7 +414,7 @@ Status Provider::compileAll(const OrtNode **fused, size_t count,
                     "ONNX Runtime compiles nodes that were not claimed");
     if (session.options.writesContext) {
       Result<OrtNode *> node =
-          makeContextNode(*subgraph, name, inputs, outputs, i);
+          makeContextNode(*subgraph, name, inputs, outputs);
       if (!node.ok())
         return node.status();
       contextNodes[i] = *node;

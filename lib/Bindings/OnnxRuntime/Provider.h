@@ -52,10 +52,11 @@ private:
   Result<OrtNode *> makeContextNode(const Subgraph &subgraph,
                                     const std::string &name,
                                     const std::vector<std::string> &inputs,
-                                    const std::vector<std::string> &outputs,
-                                    size_t number);
+                                    const std::vector<std::string> &outputs);
 
   SessionState session;
+  /// Number of files written beside a compiled model.
+  int contextFiles = 0;
   /// Claimed subgraphs by their first output, until ONNX Runtime compiles them.
   /// One that failed to load is claimed as well: ONNX Runtime reports failures
   /// of a compile only.
