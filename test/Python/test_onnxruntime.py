@@ -249,6 +249,19 @@ def test_control_flow():
                                rtol=1e-4, atol=1e-4)
 
 
+def test_defaults_of_attributes():
+    """ONNX Runtime writes an RNN's default activations, one for each of two directions, into the graph."""
+    model = make_model([helper.make_node("RNN", ["x", "w", "r"], ["", "y"], hidden_size=8)],
+                       [value("x", [3, 2, 4])], [value("y", [1, 2, 8])],
+                       {"w": WEIGHTS[None, :8, :4], "r": WEIGHTS[None, :8, 8:16]})
+    session = open_session(model)
+    assert assigned(session) == ["RNN"]
+    x, state = RANDOM.standard_normal((3, 2, 4), np.float32), np.zeros((2, 8), np.float32)
+    for step in x:
+        state = np.tanh(step @ WEIGHTS[:8, :4].T + state @ WEIGHTS[:8, 8:16].T)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0][0], state, rtol=1e-4, atol=1e-4)
+
+
 def test_value_of_an_input_determines_a_shape():
     model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]),
                         helper.make_node("Reshape", ["t", "shape"], ["y"])],
