@@ -347,6 +347,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   import.caller = options.caller;
   import.trustsFileTimes = !options.verifyFiles;
   import.batch = options.batch;
+  import.maxFoldBytes = maxFoldBytes.value_or(import.maxFoldBytes);
   import.growsCaches = !options.caches.empty() || options.padded;
   import.checksKnownIndicesLater =
       options.padded && !options.padded->hasPositions;

@@ -74,6 +74,9 @@ public:
   void setInputShapes(std::map<std::string, std::vector<int64_t>> shapes) {
     options.inputShapes = std::move(shapes);
   }
+  /// Limits the results of constant-folded nodes in later imports of ONNX
+  /// models, in bytes; large ones stay ops.
+  void setMaxFoldBytes(int64_t bytes) { maxFoldBytes = bytes; }
   /// Returns the failure of a step that started after `firstMessage`
   /// diagnostics.
   Status failure(size_t firstMessage) const;
@@ -163,6 +166,7 @@ private:
       std::make_shared<std::atomic<bool>>(false);
   std::vector<std::string> inputsFixed, inputsNeeded;
   InputSymbols symbols;
+  std::optional<int64_t> maxFoldBytes;
   /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
   std::vector<LayerTypes> layers;
