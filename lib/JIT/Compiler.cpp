@@ -346,12 +346,14 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   import.caller = options.caller;
   import.trustsFileTimes = !options.verifyFiles;
   import.batch = options.batch;
+  import.maxFoldBytes = maxFoldBytes.value_or(import.maxFoldBytes);
   import.growsCaches = !options.caches.empty() || options.padded;
   import.checksKnownIndicesLater =
       options.padded && !options.padded->hasPositions;
   import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
-  SmallVector<std::string> fixed;
+  SmallVector<std::string> fixed, needed;
   import.fixedInputs = &fixed;
+  import.neededInputs = &needed;
   llvm::StringMap<SmallVector<std::string>> found;
   import.inputSymbols = &found;
   if (!options.inputValues.empty())
@@ -378,6 +380,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   Module module =
       importOnnxBytes(data, model.name(), folder, import, ctx.get());
   inputsFixed.assign(fixed.begin(), fixed.end());
+  inputsNeeded.assign(needed.begin(), needed.end());
   symbols.clear();
   for (auto &[input, names] : found)
     symbols[input.str()].assign(names.begin(), names.end());

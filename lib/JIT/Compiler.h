@@ -62,6 +62,10 @@ public:
   /// initialized from the values in the options.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
+  /// After a failed import(): the inputs whose value the import needed and the
+  /// options lack.
+  const std::vector<std::string> &neededInputs() const { return inputsNeeded; }
+
   /// After import() of a model with symbolic dimensions: the symbol of each
   /// dimension of each input, empty if the extent is fixed.
   using InputSymbols = std::map<std::string, std::vector<std::string>>;
@@ -70,6 +74,9 @@ public:
   void setInputShapes(std::map<std::string, std::vector<int64_t>> shapes) {
     options.inputShapes = std::move(shapes);
   }
+  /// Limits the results of constant-folded nodes in later imports of ONNX
+  /// models, in bytes; large ones stay ops.
+  void setMaxFoldBytes(int64_t bytes) { maxFoldBytes = bytes; }
   /// Returns the failure of a step that started after `firstMessage`
   /// diagnostics.
   Status failure(size_t firstMessage) const;
@@ -157,8 +164,9 @@ private:
   /// Set once options.shouldStop has returned true.
   std::shared_ptr<std::atomic<bool>> stopped =
       std::make_shared<std::atomic<bool>>(false);
-  std::vector<std::string> inputsFixed;
+  std::vector<std::string> inputsFixed, inputsNeeded;
   InputSymbols symbols;
+  std::optional<int64_t> maxFoldBytes;
   /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
   std::vector<LayerTypes> layers;

@@ -13,6 +13,8 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
+
 using namespace mlir;
 using namespace mpc;
 
@@ -64,6 +66,43 @@ Result<bool> mpc::countsPositions(const ModelSource &model) {
   if (failed(found))
     return (*compiler)->failure(0);
   return *found;
+}
+
+bool mpc::isOnnxOpSupported(const std::string &domain, const std::string &op) {
+  return isOnnxOpKnown(domain, op);
+}
+
+/// Imports `model`, with the limit of folded constants if it is set.
+static ImportCheck importOnce(const ModelSource &model,
+                              const CompileOptions &options,
+                              std::optional<int64_t> maxFoldBytes) {
+  ImportCheck check;
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok()) {
+    check.status = compiler.status();
+    return check;
+  }
+  if (maxFoldBytes)
+    (*compiler)->setMaxFoldBytes(*maxFoldBytes);
+  if (Result<Compiler::Module> module = (*compiler)->import(model); module.ok())
+    return check;
+  else
+    check.status = module.status();
+  check.neededInputs = (*compiler)->neededInputs();
+  for (const mpc::Diagnostic &message : (*compiler)->diagnostics())
+    if (message.severity == mpc::Diagnostic::Severity::Error) {
+      check.op = message.op;
+      break;
+    }
+  return check;
+}
+
+ImportCheck mpc::checkImport(const ModelSource &model,
+                             const CompileOptions &options) {
+  // Folding weights takes most of an import; shapes are small.
+  constexpr int64_t kShapeBytes = int64_t(64) << 10;
+  ImportCheck check = importOnce(model, options, kShapeBytes);
+  return check.status.ok() ? check : importOnce(model, options, std::nullopt);
 }
 
 Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs the wheels of FOLDER (default dist/) into fresh environments of each PYTHON (default:
 # those that tools/wheel.sh used) and uses them without LLVM's folder: programs, five lines of
-# Python, an .mpcx file, NVIDIA's NVRTC package, and PyPI's other package mpc.
+# Python, an .mpcx file, NVIDIA's NVRTC package, ONNX Runtime with the execution provider, and PyPI's
+# other package mpc.
 # usage: wheel.sh [FOLDER [PYTHON...]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -54,6 +55,35 @@ END
   cd "$OLDPWD"
 }
 
+# The execution provider in PyPI's ONNX Runtime, which its removal leaves as it was.
+in_onnxruntime() {
+  "$1/bin/pip" install --quiet --find-links "$folder" "onnxruntime>=1.24" onnxruntime-ep-mpc
+  local contents removed
+  contents=$(contents_of_onnxruntime "$1")
+  "$1/bin/python" - "$model" <<'END' || fail "ONNX Runtime does not run the model by mpc"
+import sys
+import mpc, numpy, onnxruntime, onnxruntime_ep_mpc
+onnxruntime.register_execution_provider_library("mpc", onnxruntime_ep_mpc.get_library_path())
+name = onnxruntime_ep_mpc.get_ep_name()
+options = onnxruntime.SessionOptions()
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_name == name], {})
+session = onnxruntime.InferenceSession(sys.argv[1], options)
+images = numpy.ones(session.get_inputs()[0].shape, numpy.float32)
+results = session.run(None, {session.get_inputs()[0].name: images})
+assert numpy.array_equal(results[0], mpc.compile(sys.argv[1])(images))
+END
+  "$1/bin/pip" uninstall --quiet --yes onnxruntime-ep-mpc
+  removed=$(contents_of_onnxruntime "$1")
+  [ "$contents" = "$removed" ] || fail "the execution provider changes ONNX Runtime's package"
+  expect "['CPUExecutionProvider']" "$1/bin/python" -c \
+    'import onnxruntime; print([d.ep_name for d in onnxruntime.get_ep_devices()])'
+}
+
+contents_of_onnxruntime() {
+  find "$1"/lib/python3*/site-packages/onnxruntime -type f -not -name '*.pyc' | sort | xargs sha256sum
+}
+
 for python in "${pythons[@]}"; do
   python=$(realpath -s "$python")
   env=$work/env-$(basename "$(dirname "$(dirname "$python")")")
@@ -76,6 +106,8 @@ for python in "${pythons[@]}"; do
     awk -v site="$site" '/=>/ && index($3, site) != 1 {print $1}' | sort -u |
     grep -vE '^(libc|libm|libdl|librt|libpthread|libgcc_s)\.so|^ld-linux' &&
     fail "the package needs the libraries above"
+
+  in_onnxruntime "$env"
 
   # Both packages mpc in one folder.
   touch "$site/mpc/lqr_step.py"

@@ -105,6 +105,11 @@ importOnnxBytes(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
                 llvm::StringRef modelFolder, const OnnxImportOptions &options,
                 mlir::MLIRContext *context);
 
+/// Returns true if the importer has a converter for the operator `op` of
+/// `domain` ("" for the default domain). Versions, types and attributes are
+/// checked by an import only. Thread-safe.
+bool isOnnxOpKnown(llvm::StringRef domain, llvm::StringRef op);
+
 /// An input as declared in the file. Symbolic or unknown extents are dynamic;
 /// the symbol is empty if there is none.
 struct OnnxInput {

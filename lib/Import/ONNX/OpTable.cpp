@@ -6,6 +6,8 @@
 
 #include "NodeImport.h"
 
+#include "mpc/Import/ONNX.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -73,4 +75,8 @@ const OpEntry *mpc::onnx::findOp(StringRef domain, StringRef name) {
   if (domain.empty())
     return table.lookup(name);
   return table.lookup((domain + ":" + name).str());
+}
+
+bool mpc::isOnnxOpKnown(StringRef domain, StringRef op) {
+  return findOp(domain, op) != nullptr;
 }

@@ -63,6 +63,11 @@ SmallVector<CellForm, 2> mpc::onnx::readCellForms(NodeImport &n,
     for (int64_t d = 0; d < directions; ++d)
       for (StringRef name : defaults)
         names.push_back(name.str());
+  // RNN's default has a name for each direction, which tools that write
+  // defaults into models do not adapt.
+  if (kind == RecurrentCell::rnn && directions == 1 &&
+      names == std::vector<std::string>{"Tanh", "Tanh"})
+    names.pop_back();
   if (names.size() != defaults.size() * size_t(directions) && !n.failed())
     n.error() << "attribute 'activations' has " << names.size()
               << " entries, expected " << defaults.size() * size_t(directions);

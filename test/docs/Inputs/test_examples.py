@@ -21,6 +21,7 @@ SCRIPTS = {
     "keras_policies.py": (["torch"], "mixed_float16 computes in float16 with variables in float32"),
     "jax_step.py": (["jax"], "parameters stay float32"),
     "decode_text.py": (["torch", "onnxscript"], "one two buckle my shoe"),
+    "onnxruntime_session.py": (["onnx", "onnxruntime", "onnxruntime_ep_mpc"], "compiled ahead of time"),
     "two_ranks.py": (["torch"], "2 ranks, 48 updates"),
 }
 NOTEBOOKS = {"precision.ipynb": ["torch"], "loss_scale.ipynb": ["torch"]}

@@ -1,0 +1,542 @@
+//===- Subgraph.cpp - a compiled node group -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Subgraph.h"
+
+#include "mpc/JIT/CompileFile.h"
+#include "mpc/JIT/Signature.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+using namespace mpc;
+using namespace mpc::ort;
+
+/// Number of sets of shapes that one subgraph is compiled for; runs with others
+/// fall back to ONNX Runtime, since compiling for each call would be slower.
+static constexpr int64_t kMostSpecialisations = 64;
+
+/// Number of sets of shapes whose failure is remembered.
+static constexpr size_t kMostRefused = 4096;
+
+/// Extents of dynamic dimensions in trial imports. Two, so that an error that
+/// is due to the extents, which then differs, is told from one that is not.
+static constexpr int64_t kSampleExtents[] = {64, 224};
+
+//===----------------------------------------------------------------------===//
+// Compilation with the session
+//===----------------------------------------------------------------------===//
+
+ModelSource Subgraph::makeSource() const {
+  auto spans =
+      std::make_shared<std::map<std::string, std::span<const std::byte>>>();
+  for (const auto &[file, constant] : encoded.constants)
+    (*spans)[file] = constant.bytes;
+  return ModelSource::fromBytes(
+      name, {std::as_bytes(std::span(encoded.model)), nullptr},
+      [spans](const std::string &file) -> Result<SourceBytes> {
+        auto span = spans->find(file);
+        if (span == spans->end())
+          return Status(StatusCode::NotFound, file, "is no constant");
+        return SourceBytes{span->second, nullptr};
+      });
+}
+
+std::optional<InputShapes> Subgraph::knownShapes(const HostGraph &graph,
+                                                 const NodeGroup &group,
+                                                 const ProviderOptions &options,
+                                                 bool &usesDims) {
+  InputShapes shapes;
+  for (const std::string &input : group.inputs) {
+    const HostValue &value = graph.values.at(input);
+    std::vector<int64_t> shape = value.shape;
+    if (shape.empty() && !value.isGraphInput)
+      return std::nullopt;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] >= 0)
+        continue;
+      auto bound = options.compile.dims.find(value.symbols[i]);
+      if (value.symbols[i].empty() || bound == options.compile.dims.end())
+        return std::nullopt;
+      shape[i] = bound->second;
+      usesDims = true;
+    }
+    shapes[input] = shape;
+  }
+  return shapes;
+}
+
+/// Returns the name of the model in messages and in the keys of the compile
+/// cache.
+static std::string nameOf(const HostGraph &graph) {
+  std::filesystem::path path(graph.modelPath);
+  return (path.stem().empty() ? "graph" : path.stem().string()) + ".onnx";
+}
+
+/// Returns true if a run may compile for the values of all of `inputs`: few
+/// numbers that the caller gives, such as a shape or scales. Compiling for
+/// data, or for what ONNX Runtime computes from data, would not end.
+static bool mayCompileForValues(const HostGraph &graph,
+                                const std::vector<std::string> &inputs) {
+  constexpr int64_t kMostIntegers = 64, kMostFloats = 8;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const auto &name) {
+    auto value = graph.values.find(name);
+    if (value == graph.values.end() || !value->second.isGraphInput)
+      return false;
+    const std::vector<int64_t> &shape = value->second.shape;
+    std::optional<ElementType> element = elementTypeOf(value->second.dataType);
+    if (!element || shape.size() > 1)
+      return false;
+    return shape.empty() ||
+           (isFloat(*element) ? shape[0] >= 0 && shape[0] <= kMostFloats
+                              : shape[0] <= kMostIntegers);
+  });
+}
+
+bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
+                            Failure &failure) const {
+  CompileOptions options = session.options.compile;
+  options.dims.clear();
+  std::string previous;
+  for (int64_t sample : kSampleExtents) {
+    for (const std::string &input : group.inputs) {
+      const HostValue &value = graph.values.at(input);
+      // The rank is unknown: only a run can tell.
+      if (value.shape.empty() && !value.isGraphInput)
+        return true;
+      std::vector<int64_t> shape = value.shape;
+      for (size_t i = 0; i < shape.size(); ++i)
+        if (shape[i] < 0) {
+          auto bound = session.options.compile.dims.find(value.symbols[i]);
+          // A leading dimension is a batch.
+          shape[i] = bound != session.options.compile.dims.end() ? bound->second
+                     : i == 0 && shape.size() > 1                ? 1
+                                                                 : sample;
+        }
+      options.inputShapes[input] = shape;
+    }
+    ImportCheck check = checkImport(makeSource(), options);
+    if (check.status.ok())
+      return true;
+    if (!check.neededInputs.empty() &&
+        mayCompileForValues(graph, check.neededInputs))
+      return true;
+    auto node = encoded.nodeOfName.find(check.op);
+    std::string text = check.op + check.status.text();
+    if (node == encoded.nodeOfName.end() ||
+        (!previous.empty() && text != previous))
+      return true;
+    previous = text;
+    failure = {check.status, node->second};
+  }
+  return false;
+}
+
+std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
+                                            const HostGraph &graph,
+                                            const NodeGroup &group,
+                                            Failure &failure) {
+  std::unique_ptr<Subgraph> made(new Subgraph(session));
+  made->name = nameOf(graph);
+  made->inputs = group.inputs;
+  made->outputs = group.outputs;
+  bool usesDims = false;
+  std::optional<InputShapes> shapes =
+      knownShapes(graph, group, session.options, usesDims);
+  Result<EncodedGroup> encoded =
+      encodeGroup(session.api, graph, group, /*forHost=*/true);
+  if (!encoded.ok()) {
+    failure = {encoded.status()};
+    for (size_t i : group.nodes)
+      if (graph.nodes[i].describe() == encoded.status().where())
+        failure.node = i;
+    return nullptr;
+  }
+  made->encoded = std::move(*encoded);
+  if (!shapes)
+    return made->checkSamples(graph, group, failure) ? std::move(made)
+                                                     : nullptr;
+  CompileOptions options = session.options.compile;
+  options.dims.clear();
+  options.inputShapes = *shapes;
+  Result<Engine> engine = Engine::create(session.device);
+  if (!engine.ok()) {
+    failure = {engine.status()};
+    return nullptr;
+  }
+  std::string op;
+  options.onDiagnostic = [&](const Diagnostic &message) {
+    if (message.severity == Diagnostic::Severity::Error && op.empty())
+      op = message.op;
+  };
+  Result<Executable> compiled = engine->compile(made->makeSource(), options);
+  if (compiled.ok()) {
+    made->compiled = *compiled;
+    made->isStatic = !usesDims;
+    return made;
+  }
+  options.onDiagnostic = nullptr;
+  ImportCheck check = checkImport(made->makeSource(), options);
+  if (!check.neededInputs.empty() &&
+      mayCompileForValues(graph, check.neededInputs))
+    return made;
+  failure = {compiled.status()};
+  if (auto node = made->encoded.nodeOfName.find(op);
+      node != made->encoded.nodeOfName.end())
+    failure.node = node->second;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiled models (EPContext)
+//===----------------------------------------------------------------------===//
+
+Result<std::string> Subgraph::compileToBytes() const {
+  if (!compiled)
+    return Status(StatusCode::InvalidArgument, name,
+                  "a compiled model needs static shapes, but the subgraph that "
+                  "computes '" +
+                      outputs.front() +
+                      "' has dynamic ones; bind them by the provider option "
+                      "'dims', such as dims=batch=1");
+  CompileOptions options = session.options.compile;
+  options.dims.clear();
+  for (const ProgramValue &argument : compiled->program().arguments)
+    options.inputShapes[argument.name] = argument.type.shape;
+  std::error_code error;
+  std::string folder =
+      (std::filesystem::temp_directory_path(error) / "mpc-XXXXXX").string();
+  if (error || !::mkdtemp(folder.data()))
+    return Status(StatusCode::NotFound, folder, "cannot be made");
+  std::string file = folder + "/program.mpcx";
+  std::string target = options.target.empty() ? "cpu:native" : options.target;
+  Result<CompiledFile> written =
+      compileToFile(makeSource(), file, {target}, options);
+  std::ifstream stream(file, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  std::filesystem::remove_all(folder, error);
+  if (!written.ok())
+    return written.status();
+  if (bytes.size() != size_t(written->fileBytes))
+    return Status(StatusCode::NotFound, file, "cannot be read");
+  return bytes;
+}
+
+Result<std::unique_ptr<Subgraph>>
+Subgraph::load(const SessionState &session, const std::string &name,
+               std::span<const std::byte> bytes) {
+  if (!session.options.trusted)
+    return Status(StatusCode::InvalidArgument, name,
+                  "the model contains machine code, which would run in this "
+                  "process; set the provider option trusted=1 if its origin is "
+                  "trusted");
+  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, name);
+  if (!file.ok())
+    return file.status();
+  LoadOptions options;
+  options.trusted = true;
+  options.maxMemory = session.options.compile.maxMemory;
+  Result<Executable> executable = file->load(session.device, options);
+  if (!executable.ok())
+    return executable.status();
+  std::unique_ptr<Subgraph> made(new Subgraph(session));
+  made->name = name;
+  made->isStatic = true;
+  made->compiled = *executable;
+  for (const ProgramValue &value : executable->program().arguments)
+    made->inputs.push_back(value.name);
+  for (const ProgramValue &value : executable->program().results)
+    made->outputs.push_back(value.name);
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+Status Subgraph::bind(const std::vector<std::string> &nodeInputs,
+                      const std::vector<std::string> &nodeOutputs) {
+  for (size_t i = 0; i < nodeInputs.size(); ++i)
+    positionOfInput.try_emplace(nodeInputs[i], i);
+  for (size_t i = 0; i < nodeOutputs.size(); ++i)
+    positionOfOutput.try_emplace(nodeOutputs[i], i);
+  auto find = [&](const std::vector<std::string> &names, const auto &positions,
+                  std::vector<size_t> &found) -> Status {
+    for (const std::string &value : names) {
+      auto position = positions.find(value);
+      if (position == positions.end())
+        return Status(StatusCode::Internal, name,
+                      "the node of ONNX Runtime lacks value '" + value + "'");
+      found.push_back(position->second);
+    }
+    return {};
+  };
+  if (Status status = find(inputs, positionOfInput, inputPositions);
+      !status.ok())
+    return status;
+  if (Status status = find(outputs, positionOfOutput, outputPositions);
+      !status.ok())
+    return status;
+  if (compiled) {
+    Result<BoundHandle> bound = makeBound(*compiled, {});
+    if (!bound.ok())
+      return bound.status();
+    fixed = *bound;
+  }
+  if (isStatic)
+    encoded = {};
+  for (auto &[file, constant] : encoded.constants)
+    constant.bytes = {};
+  return {};
+}
+
+bool Subgraph::Bound::fits(const std::vector<Buffer> &buffers) const {
+  const std::vector<ProgramValue> &declared = executable.program().arguments;
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (buffers[arguments[i]].type() != declared[i].type)
+      return false;
+  for (const auto &[position, value] : values) {
+    const Buffer &given = buffers[position];
+    if (given.type() != value.type() ||
+        std::memcmp(given.data(), value.data(), value.size()) != 0)
+      return false;
+  }
+  return true;
+}
+
+Result<Subgraph::BoundHandle>
+Subgraph::makeBound(Executable executable,
+                    const std::vector<Buffer> &buffers) const {
+  auto bound =
+      std::make_shared<Bound>(Bound{std::move(executable), {}, {}, {}});
+  const Program &program = bound->executable.program();
+  for (const ProgramValue &argument : program.arguments) {
+    auto position = std::find(inputs.begin(), inputs.end(), argument.name);
+    if (position == inputs.end())
+      return Status(StatusCode::Internal, name,
+                    "the program has an unknown input '" + argument.name + "'");
+    bound->arguments.push_back(position - inputs.begin());
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (std::find(bound->arguments.begin(), bound->arguments.end(), i) !=
+        bound->arguments.end())
+      continue;
+    Result<Buffer> copy = Buffer::fromHost(
+        buffers[i].type(),
+        {static_cast<const std::byte *>(buffers[i].data()), buffers[i].size()});
+    if (!copy.ok())
+      return copy.status();
+    bound->values.emplace_back(i, std::move(*copy));
+  }
+  for (const ProgramValue &result : program.results) {
+    auto position = positionOfOutput.find(result.name);
+    if (position == positionOfOutput.end() || result.alias >= 0)
+      return Status(StatusCode::Internal, name,
+                    "the program has an unknown output '" + result.name + "'");
+    bound->results.push_back(position->second);
+  }
+  return BoundHandle(std::move(bound));
+}
+
+Result<const OrtValue *> Subgraph::inputAt(OrtKernelContext *context,
+                                           size_t position) const {
+  const OrtValue *value = nullptr;
+  if (Status status = session.api.take(
+          session.api(api::contextInput)(context, position, &value));
+      !status.ok())
+    return status;
+  if (!value)
+    return Status(StatusCode::InvalidArgument, name,
+                  "input " + std::to_string(position) + " is absent");
+  return value;
+}
+
+Status Subgraph::run(OrtKernelContext *context) {
+  std::vector<Buffer> buffers;
+  buffers.reserve(inputs.size());
+  for (size_t position : inputPositions) {
+    Result<const OrtValue *> value = inputAt(context, position);
+    if (!value.ok())
+      return value.status();
+    Result<HostTensor> tensor = session.api.tensor(*value);
+    if (!tensor.ok())
+      return tensor.status();
+    std::optional<ElementType> element = elementTypeOf(tensor->dataType);
+    if (!element)
+      return Status(StatusCode::InvalidArgument, name,
+                    "input " + std::to_string(position) +
+                        " has an unknown element type");
+    Result<Buffer> buffer = Buffer::fromHost(
+        {*element, std::move(tensor->shape)},
+        {static_cast<const std::byte *>(tensor->data), tensor->bytes},
+        HostMemory::Borrow);
+    if (!buffer.ok())
+      return buffer.status();
+    buffers.push_back(std::move(*buffer));
+  }
+  BoundHandle bound = fixed;
+  if (!isStatic && (!bound || !bound->fits(buffers))) {
+    std::lock_guard<std::mutex> lock(mutex);
+    bound = recent;
+  }
+  if (bound && (isStatic || bound->fits(buffers)))
+    return runBound(*bound, buffers, context);
+  Result<BoundHandle> found = boundFor(buffers, context);
+  if (!found.ok())
+    return runInHost(found.status(), context);
+  return runBound(**found, buffers, context);
+}
+
+Status Subgraph::runBound(const Bound &bound,
+                          const std::vector<Buffer> &buffers,
+                          OrtKernelContext *context) const {
+  const HostApi &api = session.api;
+  const Program &program = bound.executable.program();
+  std::vector<Buffer> arguments, results;
+  arguments.reserve(bound.arguments.size());
+  for (size_t position : bound.arguments)
+    arguments.push_back(buffers[position]);
+  results.reserve(bound.results.size());
+  HostReader reader(api);
+  for (size_t i = 0; i < bound.results.size(); ++i) {
+    const TensorType &type = program.results[i].type;
+    OrtValue *output = nullptr;
+    void *memory = nullptr;
+    reader.check(api(api::contextOutput)(context, bound.results[i],
+                                         type.shape.data(), type.shape.size(),
+                                         &output));
+    if (reader.ok())
+      reader.check(api(api::getTensorMutableData)(output, &memory));
+    if (!reader.ok())
+      return reader.status();
+    Result<Buffer> buffer = Buffer::fromHost(
+        type,
+        {static_cast<const std::byte *>(memory), size_t(*type.byteCount())},
+        HostMemory::Borrow);
+    if (!buffer.ok())
+      return buffer.status();
+    results.push_back(std::move(*buffer));
+  }
+  return bound.executable.runInto(arguments, results);
+}
+
+Result<Subgraph::BoundHandle>
+Subgraph::boundFor(const std::vector<Buffer> &buffers,
+                   OrtKernelContext *context) {
+  NamedBuffers arguments;
+  std::string key;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments[inputs[i]] = buffers[i];
+    key += buffers[i].type().toString();
+  }
+  bool isKnown = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto entry = refused.find(key); entry != refused.end())
+      return entry->second;
+    if (!model) {
+      // ONNX Runtime keeps constants at the same address as long as the
+      // session.
+      for (auto &[file, constant] : encoded.constants) {
+        auto position = positionOfInput.find(constant.value);
+        if (position == positionOfInput.end())
+          return Status(StatusCode::Internal, name,
+                        "ONNX Runtime does not pass constant '" +
+                            constant.value + "'");
+        Result<const OrtValue *> value = inputAt(context, position->second);
+        if (!value.ok())
+          return value.status();
+        Result<HostTensor> tensor = session.api.tensor(*value);
+        if (!tensor.ok())
+          return tensor.status();
+        constant.bytes = {static_cast<const std::byte *>(tensor->data),
+                          tensor->bytes};
+      }
+      EngineLimits limits;
+      limits.specialisations = kMostSpecialisations;
+      Result<Engine> made = Engine::create(session.device, limits);
+      if (!made.ok())
+        return made.status();
+      CompileOptions options = session.options.compile;
+      options.dims.clear();
+      engine = std::make_shared<Engine>(*made);
+      model = engine->open(makeSource(), options);
+    }
+    isKnown = known.contains(key);
+    int64_t compiles = model->counts().compiles;
+    // Values of inputs may need compiles for known shapes, too.
+    if (compiles >= kMostSpecialisations * (isKnown ? 4 : 1) && !lacksFallback)
+      return Status(StatusCode::ResourceExhausted, name,
+                    "was compiled for " + std::to_string(compiles) +
+                        " different shapes or values of inputs");
+  }
+  Result<Executable> executable = model->specialise(arguments);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!executable.ok()) {
+    if (refused.size() >= kMostRefused)
+      refused.clear();
+    refused.emplace(key, executable.status());
+    return executable.status();
+  }
+  if (!isKnown)
+    known.insert(key);
+  if (auto entry = programs.find(&executable->program());
+      entry != programs.end())
+    return recent = entry->second;
+  Result<BoundHandle> made = makeBound(*executable, buffers);
+  if (!made.ok())
+    return made;
+  // Handles keep programs alive that the engine has evicted.
+  if (programs.size() >= size_t(kMostSpecialisations))
+    programs.clear();
+  return recent = programs[&executable->program()] = *made;
+}
+
+Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
+  if (!session.options.fallsBack || encoded.modelForHost.empty()) {
+    std::lock_guard<std::mutex> lock(mutex);
+    lacksFallback = true;
+    return why;
+  }
+  std::vector<std::string> names = inputs;
+  std::vector<size_t> positions = inputPositions;
+  for (const auto &[file, constant] : encoded.constants) {
+    names.push_back(constant.value);
+    auto position = positionOfInput.find(constant.value);
+    if (position == positionOfInput.end())
+      return why;
+    positions.push_back(position->second);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!fallback) {
+      Result<std::unique_ptr<HostSession>> made = HostSession::create(
+          session.api, encoded.modelForHost, session.options.threads);
+      if (!made.ok()) {
+        lacksFallback = true;
+        return why.withNote(made.status().toString());
+      }
+      fallback = std::move(*made);
+    }
+    if (!hasWarned)
+      session.api.log(session.logger, kOrtWarning,
+                      "mpc: a subgraph runs in ONNX Runtime's CPU provider: " +
+                          why.toString());
+    hasWarned = true;
+  }
+  std::vector<const OrtValue *> values;
+  for (size_t position : positions) {
+    Result<const OrtValue *> value = inputAt(context, position);
+    if (!value.ok())
+      return value.status();
+    values.push_back(*value);
+  }
+  return fallback->run(names, values, outputs, outputPositions, context);
+}
