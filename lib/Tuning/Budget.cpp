@@ -264,6 +264,8 @@ void NextTokenMeter::add(const Tensor &wanted, const Tensor &actual,
   size_t at = 0;
   forRows(wanted, actual, [&](auto p, auto q) {
     double logP = logSumExp(p), logQ = logSumExp(q), change = 0;
+    // No distribution: a NaN, or an infinity.
+    isFinite &= std::isfinite(logP) && std::isfinite(logQ);
     for (auto [a, b] : llvm::zip_equal(p, q))
       if (double share = std::exp(a - logP); share > 0)
         change += share * ((a - logP) - (b - logQ));
@@ -301,7 +303,12 @@ double NextTokenMeter::error(Measure measure) const {
   case Measure::Top1:
     return flips();
   case Measure::Perplexity:
-    return std::max(perplexity() / referencePerplexity() - 1, 0.0);
+    // The perplexities themselves may be infinite.
+    return !isFinite ? INFINITY
+           : scored
+               ? std::max(std::expm1((loss - referenceLoss) / double(scored)),
+                          0.0)
+               : 0;
   case Measure::Rms:
   case Measure::Max:
   case Measure::Cosine:

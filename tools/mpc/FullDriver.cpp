@@ -101,7 +101,8 @@ static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
   command
       .add_flag("--stacked", samples.areStacked,
                 "a file stacks samples along a first dimension")
-      ->group(kModelGroup);
+      ->group(kModelGroup)
+      ->needs(inputs);
   return inputs;
 }
 

@@ -54,6 +54,21 @@ Status TuneCommand::chooseScale() {
   return {};
 }
 
+Status TuneCommand::checkLogits(const Tensor &logits, size_t window) const {
+  auto isBad = [](double logit) {
+    return std::isnan(logit) || logit == INFINITY;
+  };
+  const auto *bad = llvm::find_if(logits.floats(), isBad);
+  if (bad == logits.floats().end())
+    return {};
+  return Status(StatusCode::InvalidArgument, arguments.common.model,
+                (std::isnan(*bad) ? "has a NaN" : "has an infinity") +
+                    std::string(" among the logits of window ") +
+                    std::to_string(window + 1) +
+                    " of the text, in float64, so there is nothing to compare "
+                    "with; check its weights");
+}
+
 Status TuneCommand::evaluateSamples() {
   // Limit of cached forward values of samples.
   constexpr int64_t kMostKept = int64_t(1) << 29;
@@ -81,6 +96,10 @@ Status TuneCommand::evaluateSamples() {
         forward->results(model.entry());
     if (failed(outputs))
       return model.compiler().failure(before);
+    if (text)
+      if (Status status = checkLogits((*outputs)[text->logits()], number);
+          !status.ok())
+        return status;
     meter->expect(number, std::move(*outputs));
     if (!llvm::is_contained(searched, number))
       continue;
@@ -1098,8 +1117,13 @@ Status TuneCommand::search() {
 int TuneCommand::run() {
   if (Status status = readFlags(); !status.ok())
     return reporter.fail(status);
+  std::vector<std::string> written;
   if (!arguments.output.empty())
-    if (Status status = checkOutput(arguments.output, arguments.common.model,
+    written = {arguments.output, arguments.output + ".state"};
+  if (!arguments.html.empty())
+    written.push_back(arguments.html);
+  for (const std::string &path : written)
+    if (Status status = checkOutput(path, arguments.common.model,
                                     arguments.samples, arguments.text);
         !status.ok())
       return reporter.fail(status);

@@ -145,6 +145,9 @@ private:
   Status chooseScale();
   /// Records ranges and float64 outputs.
   Status evaluateSamples();
+  /// Refuses reference logits of a window of the text that are NaN or positive
+  /// infinity.
+  Status checkLogits(const reference::Tensor &logits, size_t window) const;
   Status makeSpace();
   /// Sets the default types and weight formats.
   void chooseTypes(const CastFusionTarget &target);

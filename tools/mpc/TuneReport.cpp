@@ -581,7 +581,9 @@ std::string TuneCommand::outcome() const {
                                                         : "traffic") +
                 (sentence.empty() ? " of float32 (" : " (") +
                 shortBytes(wide.cost) + " -> " + shortBytes(best.cost) +
-                (text && !isOfWeights() ? " per token), " : "), ");
+                (text && !isOfWeights() && objective == TuningObjective::Bytes
+                     ? " per token), "
+                     : "), ");
   sentence += stringify(budget.measure).str() + " " +
               shortNumber(promised.value_or(best.measured));
   if (costBudget)

@@ -72,8 +72,8 @@ private:
 class NextTokenMeter {
 public:
   /// Adds a window of the text: the logits [1, tokens, vocabulary] after each
-  /// of its `tokens`. Logits that are not finite where the reference's are make
-  /// every error infinite.
+  /// of its `tokens`. Logits that are not finite where the reference's are, or
+  /// that are no distribution, make every error infinite.
   void add(const reference::Tensor &wanted, const reference::Tensor &actual,
            llvm::ArrayRef<int64_t> tokens);
 

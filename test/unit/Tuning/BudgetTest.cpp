@@ -213,6 +213,21 @@ TEST_F(BudgetTest, ALogitThatIsNotFiniteMakesTheErrorInfinite) {
     EXPECT_TRUE(std::isinf(meter.error(measure)));
 }
 
+TEST_F(BudgetTest, LogitsWithoutADistributionMakeTheErrorInfinite) {
+  NextTokenMeter meter;
+  meter.add(tensor({1, 1, 2}, {0, NAN}), tensor({1, 1, 2}, {0, NAN}), {0});
+  for (Measure measure : {Measure::Kl, Measure::Top1, Measure::Perplexity})
+    EXPECT_TRUE(std::isinf(meter.error(measure)));
+}
+
+TEST_F(BudgetTest, ComparesPerplexitiesThatOverflow) {
+  NextTokenMeter meter;
+  meter.add(tensor({1, 2, 2}, {1000, 0, 0, 0}),
+            tensor({1, 2, 2}, {1000.5, 0, 0, 0}), {0, 1});
+  EXPECT_TRUE(std::isinf(meter.referencePerplexity()));
+  EXPECT_NEAR(meter.error(Measure::Perplexity), std::expm1(0.5), 1e-12);
+}
+
 TEST_F(BudgetTest, PredictsTheRiseOfThePerplexityOfItsOwnText) {
   Tensor output = tensor({1, 3}, {0.3, -0.2, 0.7});
   Tensor changed = tensor({1, 3}, {0.31, -0.22, 0.69});
