@@ -17,6 +17,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -190,6 +191,13 @@ void ThreadPool::State::grow(int64_t wanted) {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGPROF})
     sigdelset(&blocked, signal);
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  // On the cores of the main thread: the caller's may be fewer, but other
+  // threads use the workers, too.
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  cpu_set_t cores;
+  if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)
+    pthread_attr_setaffinity_np(&attributes, sizeof(cores), &cores);
   while (workers.load(std::memory_order_relaxed) < wanted) {
     pthread_t thread;
     auto work = [](void *state) -> void * {
@@ -197,13 +205,14 @@ void ThreadPool::State::grow(int64_t wanted) {
       static_cast<State *>(state)->work();
       return nullptr;
     };
-    if (pthread_create(&thread, nullptr, work, this) != 0) {
+    if (pthread_create(&thread, &attributes, work, this) != 0) {
       workers.store(kMostTasks, std::memory_order_relaxed);
       break;
     }
     threads.push_back(thread);
     workers.fetch_add(1, std::memory_order_relaxed);
   }
+  pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
