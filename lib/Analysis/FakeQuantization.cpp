@@ -54,12 +54,17 @@ struct Levels {
 
 } // namespace
 
-/// Rounds `value` to `bits` significant bits: to nearest, or up.
+/// Rounds `value`, a positive normal number, to `bits` significant bits: to
+/// nearest, ties to even, or up. By its bits: this runs for every candidate
+/// scale of every group.
 static double withBits(double value, int bits, bool isLeast) {
-  int exponent;
-  double mantissa = std::ldexp(std::frexp(value, &exponent), bits);
-  return std::ldexp(isLeast ? std::ceil(mantissa) : std::nearbyint(mantissa),
-                    exponent - bits);
+  int dropped = std::numeric_limits<double>::digits - bits;
+  auto number = std::bit_cast<uint64_t>(value);
+  // The only bit, the leading one, is not stored.
+  uint64_t step = uint64_t(1) << dropped,
+           isOdd = bits == 1 ? 1 : number >> dropped & 1;
+  number += isLeast ? step - 1 : step / 2 - 1 + isOdd;
+  return std::bit_cast<double>(number & ~(step - 1));
 }
 
 /// Returns the sum of `lossOf(value)` times its weight in `squares`, if any.
@@ -69,7 +74,7 @@ template <typename Loss>
 [[gnu::always_inline]] static inline double
 weighedSum(llvm::ArrayRef<float> values, llvm::ArrayRef<float> squares,
            Loss lossOf) {
-  constexpr size_t kLanes = 8;
+  constexpr size_t kLanes = 16;
   float sums[kLanes] = {};
   size_t whole = values.size() / kLanes * kLanes;
   double total = 0;
@@ -85,9 +90,10 @@ weighedSum(llvm::ArrayRef<float> values, llvm::ArrayRef<float> squares,
   else
     add([&](float loss, size_t i)
             __attribute__((always_inline)) { return loss * squares[i]; });
-  for (float sum : sums)
-    total += sum;
-  return total;
+  for (size_t half = kLanes / 2; half > 0; half /= 2)
+    for (size_t lane = 0; lane < half; ++lane)
+      sums[lane] += sums[lane + half];
+  return total + sums[0];
 }
 
 /// Approximate squared error of `values`.
