@@ -145,10 +145,14 @@ static void findRange(llvm::ArrayRef<float> values, float &least, float &most) {
     least = values[i] < least ? values[i] : least;
     most = values[i] > most ? values[i] : most;
   }
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    least = low[lane] < least ? low[lane] : least;
-    most = high[lane] > most ? high[lane] : most;
-  }
+  for (size_t half = kLanes / 2; half > 0; half /= 2)
+    for (size_t lane = 0; lane < half; ++lane) {
+      low[lane] = low[lane + half] < low[lane] ? low[lane + half] : low[lane];
+      high[lane] =
+          high[lane + half] > high[lane] ? high[lane + half] : high[lane];
+    }
+  least = low[0] < least ? low[0] : least;
+  most = high[0] > most ? high[0] : most;
 }
 
 WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,

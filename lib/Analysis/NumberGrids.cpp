@@ -32,7 +32,11 @@ static bool areMultiples(ArrayRef<float> values, double scale, double bound,
   constexpr double kNoFraction = 0x1.8p52;
   using Floats = float __attribute__((vector_size(4 * kLanes)));
   using Doubles = double __attribute__((vector_size(8 * kLanes)));
+  using Words = int32_t __attribute__((vector_size(4 * kLanes)));
   Doubles low = {}, high = {};
+  Words wrong = {};
+  // Most scales that are tried fail for the first values.
+  constexpr size_t kBetweenChecks = 8 * kLanes;
   double inverse = 1 / scale;
   for (size_t i = 0; i < values.size(); i += kLanes) {
     // Zeros, which are multiples, after the last value.
@@ -44,8 +48,11 @@ static bool areMultiples(ArrayRef<float> values, double scale, double bound,
     Floats product = __builtin_convertvector(integer * scale, Floats);
     low = integer < low ? integer : low;
     high = integer > high ? integer : high;
-    if (!__builtin_reduce_and(product == value) ||
-        !__builtin_reduce_and((low > -bound) & (high < bound)))
+    wrong |= product != value;
+    bool isLast = i + kLanes >= values.size();
+    if ((i % kBetweenChecks == 0 || isLast) &&
+        (__builtin_reduce_or(wrong) ||
+         !__builtin_reduce_and((low > -bound) & (high < bound))))
       return false;
   }
   least = __builtin_reduce_min(low);
