@@ -98,7 +98,7 @@ private:
       return;
     auto *tensor = proto->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(value.dataType);
-    if (!withShape || (value.shape.empty() && !value.isGraphInput))
+    if (!withShape || !value.hasRank)
       return;
     auto *shape = tensor->mutable_shape();
     for (size_t i = 0; i < value.shape.size(); ++i) {

@@ -42,8 +42,10 @@ private:
   /// Adds the EPContext nodes of this provider; returns whether there are some.
   Result<bool> claimContexts(const HostGraph &graph,
                              OrtEpGraphSupportInfo *support);
-  /// Reads an EPContext node: its file if it is of this provider, else "".
-  Result<std::string> readContext(const HostGraph &graph, const HostNode &node);
+  /// Reads the file of an EPContext node, which is none if the node is of
+  /// another provider. Refused unless the session trusts machine code.
+  Result<std::optional<ExecutableFile>> readContext(const HostGraph &graph,
+                                                    const HostNode &node);
   Status addGroup(const HostGraph &graph, const std::vector<size_t> &nodes,
                   bool dropsConstants, OrtEpGraphSupportInfo *support) const;
 

@@ -14,7 +14,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 using namespace mpc;
 using namespace mpc::ort;
@@ -57,7 +59,7 @@ std::optional<InputShapes> Subgraph::knownShapes(const HostGraph &graph,
   for (const std::string &input : group.inputs) {
     const HostValue &value = graph.values.at(input);
     std::vector<int64_t> shape = value.shape;
-    if (shape.empty() && !value.isGraphInput)
+    if (!value.hasRank)
       return std::nullopt;
     for (size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] >= 0)
@@ -92,7 +94,7 @@ static bool mayCompileForValues(const HostGraph &graph,
       return false;
     const std::vector<int64_t> &shape = value->second.shape;
     std::optional<ElementType> element = elementTypeOf(value->second.dataType);
-    if (!element || shape.size() > 1)
+    if (!element || !value->second.hasRank || shape.size() > 1)
       return false;
     return shape.empty() ||
            (isFloat(*element) ? shape[0] >= 0 && shape[0] <= kMostFloats
@@ -109,7 +111,7 @@ bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
     for (const std::string &input : group.inputs) {
       const HostValue &value = graph.values.at(input);
       // The rank is unknown: only a run can tell.
-      if (value.shape.empty() && !value.isGraphInput)
+      if (!value.hasRank)
         return true;
       std::vector<int64_t> shape = value.shape;
       for (size_t i = 0; i < shape.size(); ++i)
@@ -229,23 +231,45 @@ Result<std::string> Subgraph::compileToBytes() const {
   return bytes;
 }
 
-Result<std::unique_ptr<Subgraph>>
-Subgraph::load(const SessionState &session, const std::string &name,
-               std::span<const std::byte> bytes) {
-  if (!session.options.trusted)
-    return Status(StatusCode::InvalidArgument, name,
-                  "the model contains machine code, which would run in this "
-                  "process; set the provider option trusted=1 if its origin is "
-                  "trusted");
-  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, name);
-  if (!file.ok())
-    return file.status();
+/// Fails unless each value of a program has the type that the graph declares
+/// for it.
+static Status checkTypes(const HostGraph &graph, const std::string &name,
+                         const std::vector<ProgramValue> &values) {
+  for (const ProgramValue &value : values) {
+    auto declared = graph.values.find(value.name);
+    // bind() reports values that the node lacks.
+    if (declared == graph.values.end())
+      continue;
+    const std::vector<int64_t> &shape = declared->second.shape;
+    bool fits = elementTypeOf(declared->second.dataType) == value.type.element;
+    if (declared->second.hasRank)
+      fits &= std::equal(shape.begin(), shape.end(), value.type.shape.begin(),
+                         value.type.shape.end(), [](int64_t host, int64_t own) {
+                           return host < 0 || host == own;
+                         });
+    if (!fits)
+      return Status(StatusCode::InvalidArgument, name,
+                    "the compiled program has the type " +
+                        value.type.toString() + " for value '" + value.name +
+                        "', but the model declares another");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Subgraph>> Subgraph::load(const SessionState &session,
+                                                 const HostGraph &graph,
+                                                 const std::string &name,
+                                                 const ExecutableFile &file) {
   LoadOptions options;
   options.trusted = true;
   options.maxMemory = session.options.compile.maxMemory;
-  Result<Executable> executable = file->load(session.device, options);
+  Result<Executable> executable = file.load(session.device, options);
   if (!executable.ok())
     return executable.status();
+  for (const auto *values :
+       {&executable->program().arguments, &executable->program().results})
+    if (Status status = checkTypes(graph, name, *values); !status.ok())
+      return status;
   std::unique_ptr<Subgraph> made(new Subgraph(session));
   made->name = name;
   made->isStatic = true;
@@ -404,27 +428,55 @@ Status Subgraph::runBound(const Bound &bound,
   for (size_t position : bound.arguments)
     arguments.push_back(buffers[position]);
   results.reserve(bound.results.size());
-  HostReader reader(api);
+  // Results that are copied to ONNX Runtime's memory after the run.
+  std::vector<std::pair<size_t, void *>> copies;
   for (size_t i = 0; i < bound.results.size(); ++i) {
     const TensorType &type = program.results[i].type;
     OrtValue *output = nullptr;
-    void *memory = nullptr;
-    reader.check(api(api::contextOutput)(context, bound.results[i],
-                                         type.shape.data(), type.shape.size(),
-                                         &output));
-    if (reader.ok())
-      reader.check(api(api::getTensorMutableData)(output, &memory));
-    if (!reader.ok())
-      return reader.status();
-    Result<Buffer> buffer = Buffer::fromHost(
-        type,
-        {static_cast<const std::byte *>(memory), size_t(*type.byteCount())},
-        HostMemory::Borrow);
+    if (Status status = api.take(api(api::contextOutput)(
+            context, bound.results[i], type.shape.data(), type.shape.size(),
+            &output));
+        !status.ok())
+      return status;
+    Result<HostTensor> tensor = api.tensor(output);
+    if (!tensor.ok())
+      return tensor.status();
+    size_t bytes = size_t(*type.byteCount());
+    if (elementTypeOf(tensor->dataType) != type.element ||
+        tensor->bytes != bytes)
+      return Status(StatusCode::InvalidArgument, name,
+                    "ONNX Runtime has memory of another type for output '" +
+                        program.results[i].name + "', " + type.toString());
+    auto *memory = static_cast<const std::byte *>(tensor->data);
+    // A caller may bind an input's memory to an output.
+    bool overlaps =
+        std::any_of(arguments.begin(), arguments.end(), [&](const Buffer &b) {
+          auto *data = static_cast<const std::byte *>(b.data());
+          return std::less<>()(memory, data + b.size()) &&
+                 std::less<>()(data, memory + bytes);
+        });
+    Result<Buffer> buffer =
+        overlaps ? Buffer::allocate(type)
+                 : Buffer::fromHost(type, {memory, bytes}, HostMemory::Borrow);
     if (!buffer.ok())
       return buffer.status();
+    if (overlaps)
+      copies.emplace_back(i, tensor->data);
     results.push_back(std::move(*buffer));
   }
-  return bound.executable.runInto(arguments, results);
+  Status status = bound.executable.runInto(arguments, results);
+  if (status.ok())
+    for (auto [i, memory] : copies)
+      std::memcpy(memory, std::as_const(results[i]).data(), results[i].size());
+  return status;
+}
+
+bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) const {
+  CompileOptions options = session.options.compile;
+  options.dims.clear();
+  for (const auto &[input, buffer] : arguments)
+    options.inputShapes[input] = buffer.type().shape;
+  return checkImport(makeSource(), options).neededInputs.empty();
 }
 
 Result<Subgraph::BoundHandle>
@@ -472,17 +524,20 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
     isKnown = known.contains(key);
     int64_t compiles = model->counts().compiles;
     // Values of inputs may need compiles for known shapes, too.
-    if (compiles >= kMostSpecialisations * (isKnown ? 4 : 1) && !lacksFallback)
+    if (compiles >= kMostSpecialisations * (isKnown ? 4 : 1) &&
+        makeFallback().ok())
       return Status(StatusCode::ResourceExhausted, name,
                     "was compiled for " + std::to_string(compiles) +
                         " different shapes or values of inputs");
   }
   Result<Executable> executable = model->specialise(arguments);
+  bool isLasting = !executable.ok() && dependsOnTypesOnly(arguments);
   std::lock_guard<std::mutex> lock(mutex);
   if (!executable.ok()) {
     if (refused.size() >= kMostRefused)
       refused.clear();
-    refused.emplace(key, executable.status());
+    if (isLasting)
+      refused.emplace(key, executable.status());
     return executable.status();
   }
   if (!isKnown)
@@ -499,12 +554,24 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
   return recent = programs[&executable->program()] = *made;
 }
 
-Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
-  if (!session.options.fallsBack || encoded.modelForHost.empty()) {
-    std::lock_guard<std::mutex> lock(mutex);
-    lacksFallback = true;
-    return why;
+Status Subgraph::makeFallback() {
+  if (!fallback) {
+    if (fallbackFailure.ok() && !session.options.fallsBack)
+      fallbackFailure =
+          Status(StatusCode::Unavailable, name,
+                 "the session does not fall back to ONNX Runtime's provider");
+    if (!fallbackFailure.ok())
+      return fallbackFailure;
+    Result<std::unique_ptr<HostSession>> made = HostSession::create(
+        session.api, encoded.modelForHost, session.options.threads);
+    if (!made.ok())
+      return fallbackFailure = made.status();
+    fallback = std::move(*made);
   }
+  return {};
+}
+
+Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
   std::vector<std::string> names = inputs;
   std::vector<size_t> positions = inputPositions;
   for (const auto &[file, constant] : encoded.constants) {
@@ -516,15 +583,8 @@ Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
   }
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!fallback) {
-      Result<std::unique_ptr<HostSession>> made = HostSession::create(
-          session.api, encoded.modelForHost, session.options.threads);
-      if (!made.ok()) {
-        lacksFallback = true;
-        return why.withNote(made.status().toString());
-      }
-      fallback = std::move(*made);
-    }
+    if (Status status = makeFallback(); !status.ok())
+      return session.options.fallsBack ? why.withNote(status.toString()) : why;
     if (!hasWarned)
       session.api.log(session.logger, kOrtWarning,
                       "mpc: a subgraph runs in ONNX Runtime's CPU provider: " +

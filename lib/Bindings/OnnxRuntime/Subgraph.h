@@ -12,6 +12,7 @@
 #include "ProviderOptions.h"
 
 #include "mpc/JIT/Engine.h"
+#include "mpc/Runtime/ExecutableFile.h"
 
 #include <memory>
 #include <mutex>
@@ -50,11 +51,13 @@ public:
                                            const NodeGroup &group,
                                            Failure &failure);
 
-  /// A group in the EPContext node `name`: the .mpcx file `bytes`. Refused
-  /// unless the session trusts machine code.
-  static Result<std::unique_ptr<Subgraph>>
-  load(const SessionState &session, const std::string &name,
-       std::span<const std::byte> bytes);
+  /// A group in the EPContext node `name` of `graph`: the program in `file`,
+  /// whose machine code the session trusts. Fails if values have other types
+  /// than in the graph.
+  static Result<std::unique_ptr<Subgraph>> load(const SessionState &session,
+                                                const HostGraph &graph,
+                                                const std::string &name,
+                                                const ExecutableFile &file);
 
   /// Returns true if runs need no constants from ONNX Runtime.
   bool dropsConstants() const { return isStatic; }
@@ -106,6 +109,10 @@ private:
                                OrtKernelContext *context);
   Status runBound(const Bound &bound, const std::vector<Buffer> &arguments,
                   OrtKernelContext *context) const;
+  /// Returns true if a failed compile depends on no values of `arguments`.
+  bool dependsOnTypesOnly(const NamedBuffers &arguments) const;
+  /// Creates the session in ONNX Runtime if there is none. Called with `mutex`.
+  Status makeFallback();
   Status runInHost(const Status &why, OrtKernelContext *context);
   Result<const OrtValue *> inputAt(OrtKernelContext *context,
                                    size_t position) const;
@@ -135,8 +142,8 @@ private:
   /// Program of the last run that looked for one.
   BoundHandle recent;
   std::unique_ptr<HostSession> fallback;
-  /// True if ONNX Runtime cannot run the subgraph either.
-  bool lacksFallback = false;
+  /// Why ONNX Runtime cannot run the subgraph either.
+  Status fallbackFailure;
   bool hasWarned = false;
 };
 
