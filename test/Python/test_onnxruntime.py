@@ -330,6 +330,25 @@ def test_other_nodes_run_in_onnxruntime(capfd):
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.nonzero(x @ WEIGHTS > 0))
 
 
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_random_numbers_differ_between_runs(is_nested, capfd):
+    random = helper.make_node("RandomNormalLike", ["t"], ["noise"], "generator")
+    if is_nested:
+        random = helper.make_node("If", ["condition"], ["noise"], "choice", **{
+            branch: helper.make_graph([helper.make_node(op, ["t"], ["result"])], branch, [],
+                                      [value("result", [8, 32])])
+            for branch, op in (("then_branch", "RandomNormalLike"), ("else_branch", "Relu"))})
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), random,
+                        helper.make_node("Add", ["t", "noise"], ["y"])],
+                       [value("x", [8, 64]), value("condition", [], TensorProto.BOOL)], [value("y", [8, 32])],
+                       {"w": WEIGHTS})
+    session = open_session(model, level=UNCHANGED)
+    assert "MatMul" in assigned(session) and random.op_type not in assigned(session)
+    assert "random numbers" in capfd.readouterr().err
+    feed = {"x": rows(8), "condition": np.array(True)}
+    assert np.any(session.run(None, feed)[0] != session.run(None, feed)[0])
+
+
 def test_no_islands():
     model = make_model([helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Neg", ["t"], ["u"]),
                         helper.make_node("NonZero", ["u"], ["y"])],
@@ -384,7 +403,11 @@ def test_fallback_of_a_run(capfd):
     ({"target": "cuda:sm_90"}, "must be cpu or cpu:LEVEL"),
     ({"rounding": "up"}, "must be strict or relaxed"),
     ({"set": "layer:x"}, "is not of the form NAME=VALUE"),
+    ({"set": "op:MatMul=float33"}, "names the unknown type 'float33'"),
+    ({"set": "name:produkt=float32"}, "override 'name:produkt=float32' matches no op that mpc compiles"),
+    ({"target": "cpu:avx9"}, "target 'cpu:avx9'"),
     ({"dims": "rows=x"}, "must be a whole number"),
+    ({"dims": "rows=8"}, "no input has a symbolic dimension named 'rows'"),
     ({"trusted": "yes"}, "must be 0 or 1"),
 ])
 def test_wrong_options(options, text):
@@ -402,6 +425,31 @@ def test_two_sessions_with_policies(tmp_path):
                                          {"policy": "mixed_bfloat16", "overrides": {"name:product": "float32"}})):
         np.testing.assert_array_equal(result, expected(dense(), {"x": x}, tmp_path, **options)[0])
     assert np.any(results[0] != results[1])
+
+
+def two_subgraphs(count):
+    """Two products with a node of ONNX Runtime between them; only the first has static shapes if `count` has."""
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["t"], "first"),
+                       helper.make_node("NonZero", ["t"], ["places"]),
+                       helper.make_node("Cast", ["places"], ["u"], to=TensorProto.FLOAT),
+                       helper.make_node("MatMul", ["v", "u"], ["y"], "second")],
+                      [value("x", [count, 64])], [value("t", [count, 32]), value("y", None)],
+                      {"w": WEIGHTS, "v": WEIGHTS[:4, :2]})
+
+
+@pytest.mark.parametrize("count", [8, "rows"])
+def test_override_of_one_subgraph(count, capfd):
+    x = rows(8)
+    plain, changed = (open_session(two_subgraphs(count), level=UNCHANGED, policy="bfloat16", **options)
+                      for options in ({}, {"set": "name:first=float32"}))
+    assert assigned(changed) == assigned(plain) and assigned(changed).count("MatMul") == 2
+    before, after = (session.run(None, {"x": x})[0] for session in (plain, changed))
+    np.testing.assert_allclose(after, x @ WEIGHTS, rtol=1e-4, atol=1e-4)
+    assert np.any(before != after)
+    said = capfd.readouterr().err
+    # The second product has dynamic shapes: a run reports what it lacks.
+    assert "override 'name:first=float32' matches no op" in said
+    assert "runs in ONNX Runtime's CPU provider" not in said
 
 
 def test_dims_compile_with_the_session():
@@ -557,6 +605,17 @@ def test_compiled_models_in_files(tmp_path):
     program.write_bytes((tmp_path / "elsewhere").read_bytes()[:-64])
     with pytest.raises(Exception, match="the file of the compiled program"):
         open_session(tmp_path / "compiled.onnx", trusted=1)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_compiled_models_replace_no_files(is_link, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("unchanged")
+    program = tmp_path / "compiled_0.mpcx"
+    program.symlink_to(other) if is_link else program.write_text("unchanged")
+    with pytest.raises(Exception, match="compiled_0.mpcx: exists already"):
+        compile_dense(tmp_path, **{"ep.context_embed_mode": "0"})
+    assert program.read_text() == other.read_text() == "unchanged"
 
 
 def test_compiled_models_in_bodies(tmp_path):

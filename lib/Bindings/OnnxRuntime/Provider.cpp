@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 using namespace mpc;
 using namespace mpc::ort;
@@ -101,6 +99,8 @@ Status Provider::claim(const OrtGraph *handle, OrtEpGraphSupportInfo *support) {
     return {};
   Claims claims = findClaims(*graph);
   report(*graph, claims);
+  if (Status status = checkUse(*graph, claims.subgraphs); !status.ok())
+    return claimFailure(*graph, status, support);
   for (size_t i = 0; i < claims.subgraphs.size(); ++i) {
     std::unique_ptr<Subgraph> &subgraph = claims.subgraphs[i];
     if (Status status = addGroup(*graph, claims.groups[i].nodes,
@@ -110,6 +110,44 @@ Status Provider::claim(const OrtGraph *handle, OrtEpGraphSupportInfo *support) {
     std::string output = subgraph->outputNames().front();
     claimed.insert_or_assign(std::move(output), std::move(subgraph));
   }
+  return {};
+}
+
+Status Provider::claimFailure(const HostGraph &graph, const Status &failure,
+                              OrtEpGraphSupportInfo *support) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const std::string &output : graph.nodes[i].outputs)
+      if (!graph.nodes[i].isAssigned && !output.empty()) {
+        claimed.insert_or_assign(output, failure);
+        return addGroup(graph, {i}, /*dropsConstants=*/true, support);
+      }
+  return failure;
+}
+
+Status Provider::checkUse(
+    const HostGraph &graph,
+    const std::vector<std::unique_ptr<Subgraph>> &subgraphs) const {
+  const CompileOptions &options = session.options.compile;
+  for (const auto &[symbol, extent] : options.dims)
+    if (std::none_of(graph.values.begin(), graph.values.end(),
+                     [&, &symbol = symbol](const auto &entry) {
+                       const std::vector<std::string> &symbols =
+                           entry.second.symbols;
+                       return entry.second.isGraphInput &&
+                              std::find(symbols.begin(), symbols.end(),
+                                        symbol) != symbols.end();
+                     }))
+      return Status(StatusCode::InvalidArgument, "provider option 'dims'",
+                    "no input has a symbolic dimension named '" + symbol + "'");
+  // Runs compile the others and report it.
+  for (const auto &set : options.sets)
+    if (!subgraphs.empty() &&
+        std::none_of(subgraphs.begin(), subgraphs.end(), [&](const auto &each) {
+          return !each->isCompiled() || each->usesOverride(set);
+        }))
+      return Status(StatusCode::InvalidArgument, "provider option 'set'",
+                    "override '" + set.first + "=" + set.second +
+                        "' matches no op that mpc compiles");
   return {};
 }
 
@@ -351,11 +389,11 @@ Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
                           const std::vector<std::string> &inputs,
                           const std::vector<std::string> &outputs) {
   const HostApi &api = session.api;
-  Result<std::string> bytes = subgraph.compileToBytes();
-  if (!bytes.ok())
-    return bytes.status();
   std::string context;
   if (session.options.embedsContext) {
+    Result<std::string> bytes = subgraph.compileToBytes();
+    if (!bytes.ok())
+      return bytes.status();
     context = encodeContext(*bytes);
   } else {
     std::filesystem::path path = session.options.contextPath;
@@ -365,10 +403,15 @@ Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
                     "are written");
     path.replace_filename(path.stem().string() + "_" +
                           std::to_string(contextFiles++) + ".mpcx");
-    std::ofstream stream(path, std::ios::binary);
-    stream.write(bytes->data(), std::streamsize(bytes->size()));
-    if (!stream.flush())
-      return Status(StatusCode::NotFound, path.string(), "cannot be written");
+    // ONNX Runtime replaces no model either.
+    std::error_code error;
+    if (std::filesystem::symlink_status(path, error).type() !=
+        std::filesystem::file_type::not_found)
+      return Status(StatusCode::InvalidArgument, path.string(),
+                    "exists already; remove it, or choose another "
+                    "ep.context_file_path");
+    if (Status status = subgraph.compileToFile(path.string()); !status.ok())
+      return status;
     context = path.filename().string();
   }
   HostReader reader(api);

@@ -34,6 +34,15 @@ private:
 
   Status claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support);
   Claims findClaims(const HostGraph &graph) const;
+  /// Claims one node, so that the session fails: ONNX Runtime reports failures
+  /// of a compile only.
+  Status claimFailure(const HostGraph &graph, const Status &failure,
+                      OrtEpGraphSupportInfo *support);
+  /// Fails if an option names what the graph lacks: a symbol of an input, or an
+  /// op in one of the subgraphs.
+  Status
+  checkUse(const HostGraph &graph,
+           const std::vector<std::unique_ptr<Subgraph>> &subgraphs) const;
   /// Marks the nodes of `group` whose values cannot pass between mpc and ONNX
   /// Runtime; returns whether there are some.
   static bool markBoundary(const HostGraph &graph, const NodeGroup &group,

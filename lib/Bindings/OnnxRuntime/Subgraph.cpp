@@ -102,10 +102,29 @@ static bool mayCompileForValues(const HostGraph &graph,
   });
 }
 
+bool Subgraph::dropOverride(const Status &failure) {
+  auto dropped = std::find_if(compileOptions.sets.begin(),
+                              compileOptions.sets.end(), [&](const auto &set) {
+                                return failure.text().rfind(
+                                           "override '" + set.first + "=" +
+                                               set.second + "' matches no op",
+                                           0) == 0;
+                              });
+  if (dropped == compileOptions.sets.end())
+    return false;
+  compileOptions.sets.erase(dropped);
+  return true;
+}
+
+bool Subgraph::usesOverride(
+    const std::pair<std::string, std::string> &set) const {
+  return std::find(compileOptions.sets.begin(), compileOptions.sets.end(),
+                   set) != compileOptions.sets.end();
+}
+
 bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
                             Failure &failure) const {
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = compileOptions;
   std::string previous;
   for (int64_t sample : kSampleExtents) {
     for (const std::string &input : group.inputs) {
@@ -165,8 +184,7 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
   if (!shapes)
     return made->checkSamples(graph, group, failure) ? std::move(made)
                                                      : nullptr;
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = made->compileOptions;
   options.inputShapes = *shapes;
   Result<Engine> engine = Engine::create(session.device);
   if (!engine.ok()) {
@@ -179,6 +197,11 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
       op = message.op;
   };
   Result<Executable> compiled = engine->compile(made->makeSource(), options);
+  while (!compiled.ok() && made->dropOverride(compiled.status())) {
+    options.sets = made->compileOptions.sets;
+    op.clear();
+    compiled = engine->compile(made->makeSource(), options);
+  }
   if (compiled.ok()) {
     made->compiled = *compiled;
     made->isStatic = !usesDims;
@@ -200,7 +223,7 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
 // Compiled models (EPContext)
 //===----------------------------------------------------------------------===//
 
-Result<std::string> Subgraph::compileToBytes() const {
+Status Subgraph::compileToFile(const std::string &file) const {
   if (!compiled)
     return Status(StatusCode::InvalidArgument, name,
                   "a compiled model needs static shapes, but the subgraph that "
@@ -208,26 +231,28 @@ Result<std::string> Subgraph::compileToBytes() const {
                       outputs.front() +
                       "' has dynamic ones; bind them by the provider option "
                       "'dims', such as dims=batch=1");
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = compileOptions;
   for (const ProgramValue &argument : compiled->program().arguments)
     options.inputShapes[argument.name] = argument.type.shape;
+  std::string target = options.target.empty() ? "cpu:native" : options.target;
+  return mpc::compileToFile(makeSource(), file, {target}, options).status();
+}
+
+Result<std::string> Subgraph::compileToBytes() const {
   std::error_code error;
   std::string folder =
       (std::filesystem::temp_directory_path(error) / "mpc-XXXXXX").string();
   if (error || !::mkdtemp(folder.data()))
     return Status(StatusCode::NotFound, folder, "cannot be made");
   std::string file = folder + "/program.mpcx";
-  std::string target = options.target.empty() ? "cpu:native" : options.target;
-  Result<CompiledFile> written =
-      compileToFile(makeSource(), file, {target}, options);
+  Status status = compileToFile(file);
   std::ifstream stream(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (status.ok() && bytes.size() != std::filesystem::file_size(file, error))
+    status = Status(StatusCode::NotFound, file, "cannot be read");
   std::filesystem::remove_all(folder, error);
-  if (!written.ok())
-    return written.status();
-  if (bytes.size() != size_t(written->fileBytes))
-    return Status(StatusCode::NotFound, file, "cannot be read");
+  if (!status.ok())
+    return status;
   return bytes;
 }
 
@@ -471,9 +496,12 @@ Status Subgraph::runBound(const Bound &bound,
   return status;
 }
 
-bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) const {
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) {
+  CompileOptions options;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    options = compileOptions;
+  }
   for (const auto &[input, buffer] : arguments)
     options.inputShapes[input] = buffer.type().shape;
   return checkImport(makeSource(), options).neededInputs.empty();
@@ -489,6 +517,8 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
     key += buffers[i].type().toString();
   }
   bool isKnown = false;
+  std::optional<Model> opened;
+  size_t overrides = 0;
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (auto entry = refused.find(key); entry != refused.end())
@@ -516,11 +546,11 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
       Result<Engine> made = Engine::create(session.device, limits);
       if (!made.ok())
         return made.status();
-      CompileOptions options = session.options.compile;
-      options.dims.clear();
       engine = std::make_shared<Engine>(*made);
-      model = engine->open(makeSource(), options);
+      model = engine->open(makeSource(), compileOptions);
     }
+    opened = model;
+    overrides = compileOptions.sets.size();
     isKnown = known.contains(key);
     int64_t compiles = model->counts().compiles;
     // Values of inputs may need compiles for known shapes, too.
@@ -530,7 +560,23 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
                     "was compiled for " + std::to_string(compiles) +
                         " different shapes or values of inputs");
   }
-  Result<Executable> executable = model->specialise(arguments);
+  Result<Executable> executable = opened->specialise(arguments);
+  while (!executable.ok()) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (dropOverride(executable.status())) {
+        session.api.log(session.logger, kOrtWarning,
+                        "mpc: " + executable.status().toString());
+        model = engine->open(makeSource(), compileOptions);
+      } else if (compileOptions.sets.size() == overrides) {
+        break;
+      }
+      // Another thread may have dropped it.
+      opened = model;
+      overrides = compileOptions.sets.size();
+    }
+    executable = opened->specialise(arguments);
+  }
   bool isLasting = !executable.ok() && dependsOnTypesOnly(arguments);
   std::lock_guard<std::mutex> lock(mutex);
   if (!executable.ok()) {

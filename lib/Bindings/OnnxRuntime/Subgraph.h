@@ -62,8 +62,14 @@ public:
   /// Returns true if runs need no constants from ONNX Runtime.
   bool dropsConstants() const { return isStatic; }
 
-  /// Compiles the subgraph for static shapes into an .mpcx file. Called before
-  /// ONNX Runtime frees the graph.
+  /// Returns true if the subgraph was compiled with the session.
+  bool isCompiled() const { return compiled.has_value(); }
+  /// Returns true unless an override matches no op of a compiled subgraph.
+  bool usesOverride(const std::pair<std::string, std::string> &set) const;
+
+  /// Compiles the subgraph for static shapes into an .mpcx file.
+  /// Called before ONNX Runtime frees the graph.
+  Status compileToFile(const std::string &file) const;
   Result<std::string> compileToBytes() const;
 
   /// Sets the order of inputs and outputs of the node that ONNX Runtime runs.
@@ -90,7 +96,14 @@ private:
   };
   using BoundHandle = std::shared_ptr<const Bound>;
 
-  explicit Subgraph(const SessionState &session) : session(session) {}
+  explicit Subgraph(const SessionState &session)
+      : session(session), compileOptions(session.options.compile) {
+    compileOptions.dims.clear();
+  }
+
+  /// Removes the override that a compile has refused with `failure` because it
+  /// matches no op of this subgraph; returns false if it is another failure.
+  bool dropOverride(const Status &failure);
 
   ModelSource makeSource() const;
   /// Shapes of all inputs, with the options' dims; nullopt if one is dynamic.
@@ -110,7 +123,7 @@ private:
   Status runBound(const Bound &bound, const std::vector<Buffer> &arguments,
                   OrtKernelContext *context) const;
   /// Returns true if a failed compile depends on no values of `arguments`.
-  bool dependsOnTypesOnly(const NamedBuffers &arguments) const;
+  bool dependsOnTypesOnly(const NamedBuffers &arguments);
   /// Creates the session in ONNX Runtime if there is none. Called with `mutex`.
   Status makeFallback();
   Status runInHost(const Status &why, OrtKernelContext *context);
@@ -118,6 +131,9 @@ private:
                                    size_t position) const;
 
   const SessionState &session;
+  /// The session's options without dims and without the overrides that match
+  /// no op of this subgraph.
+  CompileOptions compileOptions;
   std::string name;
   /// Without constants.
   std::vector<std::string> inputs, outputs;
