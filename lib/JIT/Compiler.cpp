@@ -85,18 +85,8 @@ Result<TargetInfo> mpc::resolveTarget(const std::string &text) {
                 TargetInfo::describeUnknown(text));
 }
 
-/// Fails if a compile would ignore the GEMM implementation.
-static Status checkGemm(const std::string &gemm) {
-  if (gemm == "own" || gemm == "library")
-    return {};
-  return Status(StatusCode::InvalidArgument, "gemm '" + gemm + "'",
-                "is neither own nor library");
-}
-
 Result<std::unique_ptr<Compiler>>
 Compiler::create(const CompileOptions &options) {
-  if (Status status = checkGemm(options.gemm); !status.ok())
-    return status;
   if (options.training)
     if (Status status = checkNumbers(*options.training); !status.ok())
       return status;

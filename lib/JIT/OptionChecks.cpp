@@ -17,11 +17,11 @@ Status mpc::checkOptions(const CompileOptions &options) {
     return target.status();
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy)
-    return Status(StatusCode::InvalidArgument, "",
+    return Status(StatusCode::InvalidArgument, "policy",
                   llvm::toString(policy.takeError()));
   for (const auto &[key, type] : options.sets)
     if (llvm::Error error = policy->addOverride(key + "=" + type))
-      return Status(StatusCode::InvalidArgument, "",
+      return Status(StatusCode::InvalidArgument, "policy",
                     llvm::toString(std::move(error)));
   return {};
 }
