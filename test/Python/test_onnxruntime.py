@@ -496,6 +496,22 @@ def test_output_in_the_memory_of_an_input(count):
     np.testing.assert_array_equal(shared.numpy(), session.run(None, {"x": x})[0])
 
 
+def test_outputs_in_the_same_memory():
+    """The memory has one of the results, not a mixture."""
+    square = RANDOM.standard_normal((64, 64), np.float32)
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["y"])],
+                       [value("x", [48, 64])], [value("t", [48, 64]), value("y", [48, 64])], {"w": square})
+    session = open_session(model)
+    x = rows(48)
+    shared = ort.OrtValue.ortvalue_from_numpy(np.zeros((48, 64), np.float32))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    for name in ("t", "y"):
+        binding.bind_ortvalue_output(name, shared)
+    session.run_with_iobinding(binding)
+    assert any(np.array_equal(shared.numpy(), result) for result in session.run(None, {"x": x}))
+
+
 def resident_bytes():
     gc.collect()
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])

@@ -342,6 +342,14 @@ Status mpc::c::readTensors(const char *name, const mpc_tensor *data,
 // Compilation
 //===----------------------------------------------------------------------===//
 
+/// Fails if there are buckets, which have no effect on one program.
+static Status checkNoBuckets(const CompileOptions &options) {
+  if (options.buckets.empty())
+    return {};
+  return invalid(fieldName("buckets"),
+                 "are for sessions; give the extents of a program in dims");
+}
+
 mpc_status mpc_compile(const mpc_device *device, const mpc_model *model,
                        const mpc_compile_options *options,
                        mpc_program **program) {
@@ -351,6 +359,7 @@ mpc_status mpc_compile(const mpc_device *device, const mpc_model *model,
     MPC_RETURN_IF_FAILED(check("model", model));
     CompileOptions own;
     MPC_RETURN_IF_FAILED(readOptions(options, own));
+    MPC_RETURN_IF_FAILED(checkNoBuckets(own));
     Result<Executable> made = device->engine->compile(model->source, own);
     MPC_RETURN_IF_FAILED(made.status());
     return mpc_program::create(std::move(*made), program);
@@ -372,6 +381,7 @@ mpc_status mpc_compile_file(const mpc_model *model, const char *output,
     }
     CompileOptions own;
     MPC_RETURN_IF_FAILED(readOptions(options, own));
+    MPC_RETURN_IF_FAILED(checkNoBuckets(own));
     return compileToFile(model->source, output, names, own).status();
   });
 }

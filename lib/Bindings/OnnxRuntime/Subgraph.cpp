@@ -473,13 +473,14 @@ Status Subgraph::runBound(const Bound &bound,
                     "ONNX Runtime has memory of another type for output '" +
                         program.results[i].name + "', " + type.toString());
     auto *memory = static_cast<const std::byte *>(tensor->data);
-    // A caller may bind an input's memory to an output.
-    bool overlaps =
-        std::any_of(arguments.begin(), arguments.end(), [&](const Buffer &b) {
-          auto *data = static_cast<const std::byte *>(b.data());
-          return std::less<>()(memory, data + b.size()) &&
-                 std::less<>()(data, memory + bytes);
-        });
+    // A caller may bind the memory of an input or of another output.
+    auto isShared = [&](const Buffer &other) {
+      auto *data = static_cast<const std::byte *>(other.data());
+      return std::less<>()(memory, data + other.size()) &&
+             std::less<>()(data, memory + bytes);
+    };
+    bool overlaps = std::any_of(arguments.begin(), arguments.end(), isShared) ||
+                    std::any_of(results.begin(), results.end(), isShared);
     Result<Buffer> buffer =
         overlaps ? Buffer::allocate(type)
                  : Buffer::fromHost(type, {memory, bytes}, HostMemory::Borrow);

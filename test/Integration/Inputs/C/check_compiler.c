@@ -330,6 +330,11 @@ static void check_sessions(mpc_device *device) {
     options.bucket_count = 1;
     CHECK_INVALID(mpc_session_open(device, model, &options, &session),
                   "of dimension 'batch' are not positive and increasing");
+    static const int64_t one[] = {4};
+    buckets = (mpc_extents){"batch", one, 1};
+    mpc_program *refused;
+    CHECK_INVALID(mpc_compile(device, model, &options, &refused),
+                  "mpc_compile_options.buckets: are for sessions");
   }
 
   // One program per batch size, shared by threads; then two for all sizes.
