@@ -275,6 +275,43 @@ def test_value_of_an_input_determines_a_shape():
         np.testing.assert_allclose(result.ravel(), (x @ WEIGHTS).ravel(), rtol=1e-4, atol=1e-4)
 
 
+def test_failure_for_a_value_is_not_lasting():
+    """The element counts of a shape that one run gives by mistake."""
+    model = make_model([helper.make_node("Reshape", ["x", "shape"], ["t"]),
+                        helper.make_node("MatMul", ["t", "w"], ["y"])],
+                       [value("x", ["n"]), value("shape", [2], TensorProto.INT64)],
+                       [value("y", None)], {"w": WEIGHTS})
+    session = open_session(model, entries={"session.disable_cpu_ep_fallback": "1"})
+    x = RANDOM.standard_normal(384, np.float32)
+    for shape in ((5, 64), (6, 64), (5, 64), (6, -1)):
+        if shape[0] == 5:
+            with pytest.raises(Exception, match="changes 384 elements"):
+                session.run(None, {"x": x, "shape": np.array(shape)})
+        else:
+            result = session.run(None, {"x": x, "shape": np.array(shape)})[0]
+            np.testing.assert_allclose(result, x.reshape(shape) @ WEIGHTS, rtol=1e-4, atol=1e-4)
+
+
+def test_input_without_a_rank():
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])],
+                       [value("x", None)], [value("y", None)], {"w": WEIGHTS})
+    session = open_session(model, entries={"session.disable_cpu_ep_fallback": "1"})
+    assert assigned(session) == ["MatMul", "Relu"]
+    for shape in ((3, 64), (2, 3, 64), (64,)):
+        x = RANDOM.standard_normal(shape, np.float32)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], np.maximum(x @ WEIGHTS, 0),
+                                   rtol=1e-4, atol=1e-4)
+
+
+def test_more_shapes_than_are_cached():
+    """Without a fallback each shape is compiled; the model is small, so that this takes seconds."""
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", ["rows", 4])],
+                       [value("y", ["rows", 2])], {"w": WEIGHTS[:4, :2]})
+    session = open_session(model, entries={"session.disable_cpu_ep_fallback": "1"})
+    for count in range(1, 68):
+        assert session.run(None, {"x": np.ones((count, 4), np.float32)})[0].shape == (count, 2)
+
+
 # --- The division between mpc and ONNX Runtime
 
 
@@ -291,6 +328,25 @@ def test_other_nodes_run_in_onnxruntime(capfd):
     assert "node 'places' (NonZero): " in said
     x = rows(8)
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.nonzero(x @ WEIGHTS > 0))
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_random_numbers_differ_between_runs(is_nested, capfd):
+    random = helper.make_node("RandomNormalLike", ["t"], ["noise"], "generator")
+    if is_nested:
+        random = helper.make_node("If", ["condition"], ["noise"], "choice", **{
+            branch: helper.make_graph([helper.make_node(op, ["t"], ["result"])], branch, [],
+                                      [value("result", [8, 32])])
+            for branch, op in (("then_branch", "RandomNormalLike"), ("else_branch", "Relu"))})
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), random,
+                        helper.make_node("Add", ["t", "noise"], ["y"])],
+                       [value("x", [8, 64]), value("condition", [], TensorProto.BOOL)], [value("y", [8, 32])],
+                       {"w": WEIGHTS})
+    session = open_session(model, level=UNCHANGED)
+    assert "MatMul" in assigned(session) and random.op_type not in assigned(session)
+    assert "random numbers" in capfd.readouterr().err
+    feed = {"x": rows(8), "condition": np.array(True)}
+    assert np.any(session.run(None, feed)[0] != session.run(None, feed)[0])
 
 
 def test_no_islands():
@@ -347,7 +403,11 @@ def test_fallback_of_a_run(capfd):
     ({"target": "cuda:sm_90"}, "must be cpu or cpu:LEVEL"),
     ({"rounding": "up"}, "must be strict or relaxed"),
     ({"set": "layer:x"}, "is not of the form NAME=VALUE"),
+    ({"set": "op:MatMul=float33"}, "names the unknown type 'float33'"),
+    ({"set": "name:produkt=float32"}, "override 'name:produkt=float32' matches no op that mpc compiles"),
+    ({"target": "cpu:avx9"}, "target 'cpu:avx9'"),
     ({"dims": "rows=x"}, "must be a whole number"),
+    ({"dims": "rows=8"}, "no input has a symbolic dimension named 'rows'"),
     ({"trusted": "yes"}, "must be 0 or 1"),
 ])
 def test_wrong_options(options, text):
@@ -365,6 +425,31 @@ def test_two_sessions_with_policies(tmp_path):
                                          {"policy": "mixed_bfloat16", "overrides": {"name:product": "float32"}})):
         np.testing.assert_array_equal(result, expected(dense(), {"x": x}, tmp_path, **options)[0])
     assert np.any(results[0] != results[1])
+
+
+def two_subgraphs(count):
+    """Two products with a node of ONNX Runtime between them; only the first has static shapes if `count` has."""
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["t"], "first"),
+                       helper.make_node("NonZero", ["t"], ["places"]),
+                       helper.make_node("Cast", ["places"], ["u"], to=TensorProto.FLOAT),
+                       helper.make_node("MatMul", ["v", "u"], ["y"], "second")],
+                      [value("x", [count, 64])], [value("t", [count, 32]), value("y", None)],
+                      {"w": WEIGHTS, "v": WEIGHTS[:4, :2]})
+
+
+@pytest.mark.parametrize("count", [8, "rows"])
+def test_override_of_one_subgraph(count, capfd):
+    x = rows(8)
+    plain, changed = (open_session(two_subgraphs(count), level=UNCHANGED, policy="bfloat16", **options)
+                      for options in ({}, {"set": "name:first=float32"}))
+    assert assigned(changed) == assigned(plain) and assigned(changed).count("MatMul") == 2
+    before, after = (session.run(None, {"x": x})[0] for session in (plain, changed))
+    np.testing.assert_allclose(after, x @ WEIGHTS, rtol=1e-4, atol=1e-4)
+    assert np.any(before != after)
+    said = capfd.readouterr().err
+    # The second product has dynamic shapes: a run reports what it lacks.
+    assert "override 'name:first=float32' matches no op" in said
+    assert "runs in ONNX Runtime's CPU provider" not in said
 
 
 def test_dims_compile_with_the_session():
@@ -394,6 +479,37 @@ def test_bound_memory():
     binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
     session.run_with_iobinding(binding)
     np.testing.assert_allclose(y, np.maximum(x @ WEIGHTS, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [48, "rows"])
+def test_output_in_the_memory_of_an_input(count):
+    square = RANDOM.standard_normal((64, 64), np.float32)
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Add", ["t", "x"], ["y"])],
+                       [value("x", [count, 64])], [value("y", [count, 64])], {"w": square})
+    session = open_session(model)
+    x = rows(48)
+    shared = ort.OrtValue.ortvalue_from_numpy(x.copy())
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("x", shared)
+    binding.bind_ortvalue_output("y", shared)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(shared.numpy(), session.run(None, {"x": x})[0])
+
+
+def test_outputs_in_the_same_memory():
+    """The memory has one of the results, not a mixture."""
+    square = RANDOM.standard_normal((64, 64), np.float32)
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["y"])],
+                       [value("x", [48, 64])], [value("t", [48, 64]), value("y", [48, 64])], {"w": square})
+    session = open_session(model)
+    x = rows(48)
+    shared = ort.OrtValue.ortvalue_from_numpy(np.zeros((48, 64), np.float32))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    for name in ("t", "y"):
+        binding.bind_ortvalue_output(name, shared)
+    session.run_with_iobinding(binding)
+    assert any(np.array_equal(shared.numpy(), result) for result in session.run(None, {"x": x}))
 
 
 def resident_bytes():
@@ -472,6 +588,70 @@ def test_damaged_compiled_models(tmp_path):
         context.s = name
         with pytest.raises(Exception, match="compiled program"):
             open_session(compiled, trusted=1)
+
+
+def compile_dense(tmp_path, **entries):
+    """The compiled model of dense(), whose programs are in files if embed_mode is 0."""
+    onnx.save(dense(), tmp_path / "model.onnx")
+    open_session(tmp_path / "model.onnx", entries={
+        "ep.context_enable": "1", "ep.context_file_path": str(tmp_path / "compiled.onnx"), **entries})
+    return onnx.load(tmp_path / "compiled.onnx")
+
+
+@pytest.mark.parametrize("declared", [value("y", [8, 32], TensorProto.INT8), value("y", [8, 31])])
+def test_compiled_models_with_other_types(declared, tmp_path):
+    """Memory of the declared type would be too small for the program's results."""
+    compiled = compile_dense(tmp_path)
+    compiled.graph.output[0].CopyFrom(declared)
+    with pytest.raises(Exception, match="has the type f32\\[8,32\\] for value 'y', but the model declares another"):
+        open_session(compiled, trusted=1)
+
+
+def test_compiled_models_in_files(tmp_path):
+    """The file is opened only if the model is trusted, and never through a link."""
+    compiled = compile_dense(tmp_path, **{"ep.context_embed_mode": "0"})
+    program, = tmp_path.glob("*.mpcx")
+    program.rename(tmp_path / "elsewhere")
+    with pytest.raises(Exception, match="set the provider option trusted=1"):
+        open_session(tmp_path / "compiled.onnx")
+    program.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Exception, match="is not a regular file"):
+        open_session(tmp_path / "compiled.onnx", trusted=1)
+    program.unlink()
+    program.write_bytes((tmp_path / "elsewhere").read_bytes()[:-64])
+    with pytest.raises(Exception, match="the file of the compiled program"):
+        open_session(tmp_path / "compiled.onnx", trusted=1)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_compiled_models_replace_no_files(is_link, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("unchanged")
+    program = tmp_path / "compiled_0.mpcx"
+    program.symlink_to(other) if is_link else program.write_text("unchanged")
+    with pytest.raises(Exception, match="compiled_0.mpcx: exists already"):
+        compile_dense(tmp_path, **{"ep.context_embed_mode": "0"})
+    assert program.read_text() == other.read_text() == "unchanged"
+
+
+def test_compiled_models_in_bodies(tmp_path):
+    node = compile_dense(tmp_path).graph.node[0]
+    bodies = [helper.make_graph([body], "body", [], [value(body.output[0], [8, 32])])
+              for body in (node, helper.make_node("Identity", ["z"], ["other"]))]
+    model = make_model([helper.make_node("If", ["condition"], ["result"], then_branch=bodies[0],
+                                         else_branch=bodies[1])],
+                       [value("condition", [], TensorProto.BOOL), value("x", [8, 64]), value("z", [8, 32])],
+                       [value("result", [8, 32])], domains=["com.microsoft"])
+    with pytest.raises(Exception, match="only supported in the main graph"):
+        open_session(model, trusted=1)
+
+
+def test_compiled_models_without_first_output(tmp_path):
+    compiled = compile_dense(tmp_path)
+    compiled.graph.node[0].output.insert(0, "")
+    session = open_session(compiled, trusted=1)
+    x = rows(8)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], np.maximum(x @ WEIGHTS, 0), rtol=1e-4, atol=1e-4)
 
 
 def test_compiled_models_need_shapes(tmp_path):

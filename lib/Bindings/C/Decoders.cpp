@@ -40,6 +40,8 @@ mpc_status mpc_decoder_open(const mpc_device *device, const mpc_model *model,
     MPC_RETURN_IF_FAILED(check("model", model));
     mpc_decoder_options own;
     MPC_RETURN_IF_FAILED(readStruct("mpc_decoder_options", options, own));
+    MPC_RETURN_IF_FAILED(
+        checkReserved("mpc_decoder_options.reserved", own.reserved));
     DecoderOptions open;
     MPC_RETURN_IF_FAILED(readOptions(own.compile, open.compile));
     if (own.capacity)

@@ -132,6 +132,12 @@ Status mpc::c::checkPointer(const char *name, const void *pointer) {
   return {};
 }
 
+Status mpc::c::checkReserved(const char *name, int32_t reserved) {
+  if (reserved)
+    return invalid(name, "is " + std::to_string(reserved) + ", but must be 0");
+  return {};
+}
+
 Status mpc::c::checkIndex(const char *what, size_t index, size_t count) {
   if (index < count)
     return {};
@@ -169,6 +175,8 @@ Result<Buffer> mpc::c::borrow(const TensorType &type,
 }
 
 Result<Buffer> mpc::c::borrow(const mpc_tensor &tensor) {
+  if (tensor.reserved)
+    return invalid("", "has a member reserved that is not 0");
   TensorType type;
   std::optional<ElementType> element = elementOf(tensor.element);
   if (!element)

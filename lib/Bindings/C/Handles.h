@@ -85,6 +85,9 @@ inline std::string textOr(const char *text, const char *other) {
 /// Fails if `pointer` is null.
 Status checkPointer(const char *name, const void *pointer);
 
+/// Fails unless a member for later versions is 0.
+Status checkReserved(const char *name, int32_t reserved);
+
 /// Fails unless `index` is below the number `count` of `what`.
 Status checkIndex(const char *what, size_t index, size_t count);
 

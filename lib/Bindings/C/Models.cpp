@@ -12,6 +12,9 @@
 #include "mpc/JIT/Signature.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
 
 using namespace mpc;
 using namespace mpc::c;
@@ -51,6 +54,8 @@ mpc_status mpc_model_open(const char *path, mpc_model **model) {
   return call([&]() -> Status {
     MPC_RETURN_IF_FAILED(clear("model", model));
     MPC_RETURN_IF_FAILED(checkPointer("path", path));
+    if (!*path)
+      return invalid("path", "is empty");
     return give(model, ModelSource(path));
   });
 }
@@ -100,6 +105,8 @@ mpc_status mpc_model_from_bytes(const mpc_model_bytes *bytes,
     MPC_RETURN_IF_FAILED(read);
     MPC_RETURN_IF_FAILED(clear("model", model));
     MPC_RETURN_IF_FAILED(checkPointer("mpc_model_bytes.name", own.name));
+    if (!*own.name)
+      return invalid("mpc_model_bytes.name", "is empty");
     if (own.external_folder && own.read_external)
       return invalid("mpc_model_bytes",
                      "has both external_folder and read_external");
@@ -198,6 +205,15 @@ static std::string fieldName(const char *field) {
   return std::string("mpc_compile_options.") + field;
 }
 
+/// Fails unless `value` is one of two texts.
+static Status checkChoice(const char *field, const std::string &value,
+                          std::array<const char *, 2> texts) {
+  if (value == texts[0] || value == texts[1])
+    return {};
+  return invalid(fieldName(field), "is '" + value + "', but must be " +
+                                       texts[0] + " or " + texts[1]);
+}
+
 static Status readDims(const char *name, const mpc_dim *data, size_t count,
                        std::map<std::string, int64_t> &dims) {
   std::span<const mpc_dim> list;
@@ -234,6 +250,8 @@ Status mpc::c::readOptions(const mpc_compile_options *given,
   MPC_RETURN_IF_FAILED(readStruct("mpc_compile_options", given, own));
   options.caller = Caller::C;
   options.policy = textOr(own.policy, options.policy.c_str());
+  if (Status status = summarisePolicy(options.policy).status(); !status.ok())
+    return Status(status.code(), fieldName("policy"), status.text());
   std::span<const mpc_override> overrides;
   MPC_RETURN_IF_FAILED(readArray(fieldName("overrides").c_str(), own.overrides,
                                  own.override_count, overrides));
@@ -252,6 +270,13 @@ Status mpc::c::readOptions(const mpc_compile_options *given,
                                    own.value_count, options.inputValues));
   MPC_RETURN_IF_FAILED(readExtents(fieldName("buckets").c_str(), own.buckets,
                                    own.bucket_count, options.buckets));
+  for (const auto &[symbol, extents] : options.buckets)
+    if (extents.empty() || extents.front() < 1 ||
+        std::adjacent_find(extents.begin(), extents.end(),
+                           std::greater_equal<>()) != extents.end())
+      return invalid(fieldName("buckets"),
+                     "of dimension '" + symbol +
+                         "' are not positive and increasing");
   std::span<const mpc_specialization> specializations;
   MPC_RETURN_IF_FAILED(readArray(fieldName("specializations").c_str(),
                                  own.specializations, own.specialization_count,
@@ -273,9 +298,12 @@ Status mpc::c::readOptions(const mpc_compile_options *given,
   options.verifyFiles = own.flags & MPC_VERIFY_FILES;
   options.target = textOr(own.target, "");
   options.gemm = textOr(own.gemm, options.gemm.c_str());
+  MPC_RETURN_IF_FAILED(checkChoice("gemm", options.gemm, {"own", "library"}));
   options.schedules = textOr(own.schedules, "");
   options.castPlacement =
       textOr(own.cast_placement, options.castPlacement.c_str());
+  MPC_RETURN_IF_FAILED(checkChoice("cast_placement", options.castPlacement,
+                                   {"mincut", "propagate"}));
   options.stepLossScale = textOr(own.step_loss_scale, "");
   options.dumpDir = textOr(own.dump_folder, "");
   options.maxMemory = own.max_memory;
@@ -314,6 +342,14 @@ Status mpc::c::readTensors(const char *name, const mpc_tensor *data,
 // Compilation
 //===----------------------------------------------------------------------===//
 
+/// Fails if there are buckets, which have no effect on one program.
+static Status checkNoBuckets(const CompileOptions &options) {
+  if (options.buckets.empty())
+    return {};
+  return invalid(fieldName("buckets"),
+                 "are for sessions; give the extents of a program in dims");
+}
+
 mpc_status mpc_compile(const mpc_device *device, const mpc_model *model,
                        const mpc_compile_options *options,
                        mpc_program **program) {
@@ -323,6 +359,7 @@ mpc_status mpc_compile(const mpc_device *device, const mpc_model *model,
     MPC_RETURN_IF_FAILED(check("model", model));
     CompileOptions own;
     MPC_RETURN_IF_FAILED(readOptions(options, own));
+    MPC_RETURN_IF_FAILED(checkNoBuckets(own));
     Result<Executable> made = device->engine->compile(model->source, own);
     MPC_RETURN_IF_FAILED(made.status());
     return mpc_program::create(std::move(*made), program);
@@ -344,6 +381,7 @@ mpc_status mpc_compile_file(const mpc_model *model, const char *output,
     }
     CompileOptions own;
     MPC_RETURN_IF_FAILED(readOptions(options, own));
+    MPC_RETURN_IF_FAILED(checkNoBuckets(own));
     return compileToFile(model->source, output, names, own).status();
   });
 }
@@ -354,6 +392,27 @@ mpc_status mpc_compile_file(const mpc_model *model, const char *output,
 
 struct mpc_session : Object<0x73657373> {
   Model model;
+  /// Inputs whose values the options have.
+  std::set<std::string> bound;
+
+  /// Returns why a call with these arguments failed: an input that it lacks, or
+  /// else `failure`.
+  Status explain(const Status &failure, const NamedBuffers &arguments) const {
+    Result<std::vector<ModelInput>> inputs = readInputs(model.source());
+    if (!inputs.ok())
+      return failure;
+    std::string missing;
+    size_t found = 0;
+    for (const ModelInput &input : *inputs)
+      if (arguments.contains(input.name))
+        ++found;
+      else if (!input.isOptional && !bound.contains(input.name))
+        missing = input.name;
+    // A misspelled name is the cause of a missing input, too.
+    if (!missing.empty() && found == arguments.size())
+      return invalid("inputs", "lack the model's input '" + missing + "'");
+    return failure;
+  }
 };
 
 struct mpc_results : Object<0x72657375> {
@@ -370,13 +429,16 @@ mpc_status mpc_session_open(const mpc_device *device, const mpc_model *model,
     CompileOptions own;
     MPC_RETURN_IF_FAILED(readOptions(options, own));
     // The session outlives the caller's memory of the values.
+    std::set<std::string> bound;
     for (auto &[name, buffer] : own.inputValues) {
+      bound.insert(name);
       Result<Buffer> copy = Buffer::fromHost(
           buffer.type(), std::as_bytes(std::as_const(buffer).as<char>()));
       MPC_RETURN_IF_FAILED(copy.status());
       buffer = std::move(*copy);
     }
-    return give(session, device->engine->open(model->source, own));
+    return give(session, device->engine->open(model->source, own),
+                std::move(bound));
   });
 }
 
@@ -389,7 +451,8 @@ mpc_status mpc_session_specialize(const mpc_session *session,
     NamedBuffers arguments;
     MPC_RETURN_IF_FAILED(readTensors("inputs", inputs, input_count, arguments));
     Result<Executable> made = session->model.specialise(arguments);
-    MPC_RETURN_IF_FAILED(made.status());
+    if (!made.ok())
+      return session->explain(made.status(), arguments);
     return mpc_program::create(std::move(*made), program);
   });
 }
@@ -402,7 +465,8 @@ mpc_status mpc_session_run(const mpc_session *session, const mpc_tensor *inputs,
     NamedBuffers arguments;
     MPC_RETURN_IF_FAILED(readTensors("inputs", inputs, input_count, arguments));
     Result<NamedBuffers> made = session->model.run(arguments);
-    MPC_RETURN_IF_FAILED(made.status());
+    if (!made.ok())
+      return session->explain(made.status(), arguments);
     return give(results, std::vector<std::pair<std::string, Buffer>>(
                              made->begin(), made->end()));
   });

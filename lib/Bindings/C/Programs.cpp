@@ -85,6 +85,8 @@ static Status load(const mpc_device *device, Result<ExecutableFile> file,
   MPC_RETURN_IF_FAILED(file.status());
   mpc_load_options own;
   MPC_RETURN_IF_FAILED(readStruct("mpc_load_options", options, own));
+  MPC_RETURN_IF_FAILED(
+      checkReserved("mpc_load_options.reserved", own.reserved));
   LoadOptions load;
   load.trusted = own.trusted != 0;
   load.isa = textOr(own.isa, "");

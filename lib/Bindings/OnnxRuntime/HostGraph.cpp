@@ -13,7 +13,7 @@ using namespace mpc;
 using namespace mpc::ort;
 
 bool HostValue::isStatic() const {
-  return kind == kOnnxTensor && (isGraphInput || !shape.empty()) &&
+  return kind == kOnnxTensor && hasRank &&
          std::all_of(shape.begin(), shape.end(),
                      [](int64_t extent) { return extent >= 0; });
 }
@@ -42,8 +42,7 @@ public:
       graph.opsets[domains[i]] = versions[i];
     for (const OrtValueInfo *input :
          list(api::inputCount, api::getInputs, graph.handle))
-      if (HostValue *value = add(input))
-        value->isGraphInput = true;
+      add(input, /*isGraphInput=*/true);
     for (const OrtNode *node :
          list(api::nodeCount, api::getNodes, graph.handle))
       addNode(node);
@@ -52,7 +51,7 @@ public:
 
 private:
   /// Returns the value of `handle`, which is null for an absent one.
-  HostValue *add(const OrtValueInfo *handle) {
+  HostValue *add(const OrtValueInfo *handle, bool isGraphInput = false) {
     if (!handle)
       return nullptr;
     std::string name = text(api::getValueName, handle);
@@ -65,6 +64,7 @@ private:
     value.name = name;
     value.handle = handle;
     value.isConstant = get(api::isConstantInitializer, handle);
+    value.isGraphInput = isGraphInput;
     value.isGraphOutput = get(api::isGraphOutput, handle);
     const OrtTypeInfo *type = get(api::getValueType, handle);
     if (!type)
@@ -77,6 +77,8 @@ private:
       return &value;
     value.dataType = dataTypeOf(get(api::getElementType, tensor));
     value.shape = list(api::getDimensionsCount, api::getDimensions, tensor);
+    value.hasRank = !value.shape.empty() ||
+                    (isGraphInput && get(api::getElementCount, tensor) == 1);
     std::vector<const char *> symbols =
         list(api::getDimensionsCount, api::getSymbolicDimensions, tensor);
     for (const char *symbol : symbols)

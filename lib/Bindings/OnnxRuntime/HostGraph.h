@@ -25,8 +25,11 @@ struct HostValue {
   int kind = 0;
   /// TensorProto.DataType of a tensor.
   int dataType = 0;
-  /// Extents; -1 for a dynamic one. Also empty if the rank is unknown.
+  /// Extents; -1 for a dynamic one. Empty if `!hasRank`.
   std::vector<int64_t> shape;
+  /// True if the rank is known. A scalar that is not an input of the graph
+  /// cannot be told from an unknown rank.
+  bool hasRank = false;
   /// Name of each symbolic dimension, else empty.
   std::vector<std::string> symbols;
   /// True if the value is a constant, of this graph or an outer one.
@@ -34,8 +37,7 @@ struct HostValue {
   bool isGraphOutput = false;
   bool isGraphInput = false;
 
-  /// Returns true if the shape is known and static. A scalar cannot be told
-  /// from an unknown rank, except for a graph's input.
+  /// Returns true if the shape is known and static.
   bool isStatic() const;
 };
 

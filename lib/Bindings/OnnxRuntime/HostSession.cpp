@@ -70,11 +70,17 @@ Status HostSession::run(const std::vector<std::string> &inputNames,
     reader.check(api(api::contextOutput)(context, outputPositions[i],
                                          from->shape.data(), from->shape.size(),
                                          &output));
-    void *memory = nullptr;
-    if (reader.ok())
-      reader.check(api(api::getTensorMutableData)(output, &memory));
-    if (reader.ok() && from->bytes)
-      std::memcpy(memory, from->data, from->bytes);
+    if (!reader.ok())
+      break;
+    Result<HostTensor> to = api.tensor(output);
+    if (!to.ok())
+      reader.check(api.give(to.status()));
+    else if (to->dataType != from->dataType || to->bytes != from->bytes)
+      reader.check(api.give(
+          Status(StatusCode::InvalidArgument, "output '" + outputNames[i] + "'",
+                 "ONNX Runtime has memory of another type for it")));
+    else if (from->bytes)
+      std::memcpy(to->data, from->data, from->bytes);
   }
   for (OrtValue *result : results)
     if (result)

@@ -6,6 +6,8 @@
 
 #include "OnnxEncoder.h"
 
+#include "Partition.h"
+
 #include "onnx.pb.h"
 
 #include <cstring>
@@ -98,7 +100,7 @@ private:
       return;
     auto *tensor = proto->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(value.dataType);
-    if (!withShape || (value.shape.empty() && !value.isGraphInput))
+    if (!withShape || !value.hasRank)
       return;
     auto *shape = tensor->mutable_shape();
     for (size_t i = 0; i < value.shape.size(); ++i) {
@@ -271,8 +273,14 @@ private:
       if (!inputs.contains(name))
         addConstant(name, constant, /*isNested=*/true, proto);
     }
-    for (const HostNode &node : body->nodes)
+    for (const HostNode &node : body->nodes) {
+      if (isRandom(node))
+        return check(api.give(Status(StatusCode::InvalidArgument,
+                                     graph.nodes[current].describe(),
+                                     "mpc would repeat the random numbers of " +
+                                         node.describe() + " in each run")));
       addNode(node, *proto.add_node());
+    }
   }
 
   const HostGraph &graph;

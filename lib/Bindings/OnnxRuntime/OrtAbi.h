@@ -161,6 +161,9 @@ inline constexpr ListEntry<OrtTensorTypeAndShapeInfo, int64_t> getDimensions{
     62};
 inline constexpr ListEntry<OrtTensorTypeAndShapeInfo, const char *>
     getSymbolicDimensions{63};
+/// 0 if the rank is unknown (since ONNX Runtime 1.24).
+inline constexpr GetEntry<OrtTensorTypeAndShapeInfo, size_t> getElementCount{
+    64};
 
 // Inputs and outputs of a running node.
 inline constexpr GetEntry<OrtKernelContext, size_t> contextInputCount{88};

@@ -77,12 +77,27 @@ std::string mpc::ort::findBoundaryObstacle(const HostValue &value) {
   return "";
 }
 
+bool mpc::ort::isRandom(const HostNode &node) {
+  static constexpr std::string_view kRandom[] = {
+      "Bernoulli",        "Multinomial",   "RandomNormal",
+      "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  if (!node.domain.empty())
+    return false;
+  // The third input of Dropout may switch training on.
+  if (node.op == "Dropout")
+    return node.inputs.size() > 2 && !node.inputs[2].empty();
+  return std::find(std::begin(kRandom), std::end(kRandom), node.op) !=
+         std::end(kRandom);
+}
+
 std::string mpc::ort::findObstacle(const HostGraph &graph,
                                    const HostNode &node) {
   if (node.isAssigned)
     return "another provider has taken it";
   if (!isOnnxOpSupported(node.domain, node.op))
     return "mpc has no operator of that name";
+  if (isRandom(node))
+    return "mpc would repeat its random numbers in each run";
   constexpr int kString = 8, kComplex64 = 14, kComplex128 = 15;
   for (const auto *names : {&node.inputs, &node.outputs})
     for (const std::string &name : *names) {

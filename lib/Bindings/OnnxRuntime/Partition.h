@@ -30,6 +30,10 @@ std::vector<std::vector<size_t>> consumersOf(const HostGraph &graph);
 /// kinds and types of its values; empty if it may.
 std::string findObstacle(const HostGraph &graph, const HostNode &node);
 
+/// Returns true for a node whose results are random numbers. ONNX Runtime
+/// continues its sequence from run to run; a compiled program repeats one.
+bool isRandom(const HostNode &node);
+
 /// Returns why a value cannot pass between mpc and ONNX Runtime; empty if it
 /// can.
 std::string findBoundaryObstacle(const HostValue &value);

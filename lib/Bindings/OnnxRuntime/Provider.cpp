@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 using namespace mpc;
 using namespace mpc::ort;
@@ -93,16 +91,16 @@ Status Provider::claim(const OrtGraph *handle, OrtEpGraphSupportInfo *support) {
   Result<HostGraph> graph = HostGraph::read(session.api, handle);
   if (!graph.ok())
     return graph.status();
-  // The body of a loop is compiled with its node, or runs in ONNX Runtime.
-  if (graph->nodes.empty() || graph->isNested)
-    return {};
   Result<bool> hasContexts = claimContexts(*graph, support);
   if (!hasContexts.ok())
     return hasContexts.status();
-  if (*hasContexts)
+  // The body of a loop is compiled with its node, or runs in ONNX Runtime.
+  if (*hasContexts || graph->nodes.empty() || graph->isNested)
     return {};
   Claims claims = findClaims(*graph);
   report(*graph, claims);
+  if (Status status = checkUse(*graph, claims.subgraphs); !status.ok())
+    return claimFailure(*graph, status, support);
   for (size_t i = 0; i < claims.subgraphs.size(); ++i) {
     std::unique_ptr<Subgraph> &subgraph = claims.subgraphs[i];
     if (Status status = addGroup(*graph, claims.groups[i].nodes,
@@ -112,6 +110,44 @@ Status Provider::claim(const OrtGraph *handle, OrtEpGraphSupportInfo *support) {
     std::string output = subgraph->outputNames().front();
     claimed.insert_or_assign(std::move(output), std::move(subgraph));
   }
+  return {};
+}
+
+Status Provider::claimFailure(const HostGraph &graph, const Status &failure,
+                              OrtEpGraphSupportInfo *support) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const std::string &output : graph.nodes[i].outputs)
+      if (!graph.nodes[i].isAssigned && !output.empty()) {
+        claimed.insert_or_assign(output, failure);
+        return addGroup(graph, {i}, /*dropsConstants=*/true, support);
+      }
+  return failure;
+}
+
+Status Provider::checkUse(
+    const HostGraph &graph,
+    const std::vector<std::unique_ptr<Subgraph>> &subgraphs) const {
+  const CompileOptions &options = session.options.compile;
+  for (const auto &[symbol, extent] : options.dims)
+    if (std::none_of(graph.values.begin(), graph.values.end(),
+                     [&, &symbol = symbol](const auto &entry) {
+                       const std::vector<std::string> &symbols =
+                           entry.second.symbols;
+                       return entry.second.isGraphInput &&
+                              std::find(symbols.begin(), symbols.end(),
+                                        symbol) != symbols.end();
+                     }))
+      return Status(StatusCode::InvalidArgument, "provider option 'dims'",
+                    "no input has a symbolic dimension named '" + symbol + "'");
+  // Runs compile the others and report it.
+  for (const auto &set : options.sets)
+    if (!subgraphs.empty() &&
+        std::none_of(subgraphs.begin(), subgraphs.end(), [&](const auto &each) {
+          return !each->isCompiled() || each->usesOverride(set);
+        }))
+      return Status(StatusCode::InvalidArgument, "provider option 'set'",
+                    "override '" + set.first + "=" + set.second +
+                        "' matches no op that mpc compiles");
   return {};
 }
 
@@ -252,10 +288,11 @@ static Result<std::string> decodeContext(const std::string &text,
   return bytes;
 }
 
-Result<std::string> Provider::readContext(const HostGraph &graph,
-                                          const HostNode &node) {
+Result<std::optional<ExecutableFile>>
+Provider::readContext(const HostGraph &graph, const HostNode &node) {
   HostReader reader(session.api);
-  std::string source, context;
+  std::string source;
+  const OrtOpAttr *contextAttribute = nullptr;
   int64_t isEmbedded = 1;
   for (const OrtOpAttr *attribute :
        reader.list(api::attributeCount, api::getAttributes, node.handle)) {
@@ -263,7 +300,7 @@ Result<std::string> Provider::readContext(const HostGraph &graph,
     if (name == "source")
       source = reader.stringAttribute(attribute);
     else if (name == "ep_cache_context")
-      context = reader.stringAttribute(attribute);
+      contextAttribute = attribute;
     else if (name == "embed_mode")
       for (int64_t value : reader.attribute<int64_t>(attribute, kOrtAttrInt))
         isEmbedded = value;
@@ -271,10 +308,35 @@ Result<std::string> Provider::readContext(const HostGraph &graph,
   if (!reader.ok())
     return reader.status();
   if (source != kProviderName)
-    return std::string();
-  if (isEmbedded)
-    return decodeContext(context, node.describe());
-  // The name is from the model and untrusted.
+    return std::optional<ExecutableFile>();
+  if (!session.options.trusted)
+    return Status(StatusCode::InvalidArgument, node.describe(),
+                  "the model contains machine code, which would run in this "
+                  "process; set the provider option trusted=1 if its origin is "
+                  "trusted");
+  if (graph.isNested)
+    return Status(StatusCode::InvalidArgument, node.describe(),
+                  "a compiled program is only supported in the main graph, not "
+                  "in the body of a control-flow node");
+  std::string context;
+  if (contextAttribute)
+    context = reader.stringAttribute(contextAttribute);
+  if (!reader.ok())
+    return reader.status();
+  auto asOptional =
+      [](Result<ExecutableFile> file) -> Result<std::optional<ExecutableFile>> {
+    if (!file.ok())
+      return file.status();
+    return std::optional<ExecutableFile>(std::move(*file));
+  };
+  if (isEmbedded) {
+    Result<std::string> bytes = decodeContext(context, node.describe());
+    if (!bytes.ok())
+      return bytes.status();
+    return asOptional(ExecutableFile::fromBytes(
+        std::as_bytes(std::span(*bytes)), node.describe()));
+  }
+  // The name is from the model: neither another folder nor a link.
   std::filesystem::path file(context);
   if (file.is_absolute() || file != file.filename())
     return Status(StatusCode::InvalidArgument, node.describe(),
@@ -282,15 +344,17 @@ Result<std::string> Provider::readContext(const HostGraph &graph,
                       "', is not beside the model");
   file = std::filesystem::path(graph.modelPath).parent_path() / file;
   std::error_code error;
-  std::ifstream stream;
-  // Others might be endless.
-  if (std::filesystem::is_regular_file(file, error))
-    stream.open(file, std::ios::binary);
-  if (!stream.is_open())
+  if (std::filesystem::symlink_status(file, error).type() !=
+      std::filesystem::file_type::regular)
     return Status(StatusCode::NotFound, node.describe(),
                   "the file of the compiled program, '" + context +
-                      "', cannot be read");
-  return std::string{std::istreambuf_iterator<char>(stream), {}};
+                      "', is not a regular file");
+  Result<ExecutableFile> opened = ExecutableFile::open(file.string());
+  if (!opened.ok())
+    return Status(opened.status().code(), node.describe(),
+                  "the file of the compiled program, '" + context +
+                      "': " + opened.status().text());
+  return asOptional(std::move(opened));
 }
 
 Result<bool> Provider::claimContexts(const HostGraph &graph,
@@ -301,16 +365,20 @@ Result<bool> Provider::claimContexts(const HostGraph &graph,
     if (node.op != "EPContext" || node.domain != "com.microsoft" ||
         node.isAssigned)
       continue;
-    Result<std::string> bytes = readContext(graph, node);
-    if (bytes.ok() && bytes->empty())
+    Result<std::optional<ExecutableFile>> file = readContext(graph, node);
+    if (file.ok() && !*file)
+      continue;
+    // Outputs may be omitted.
+    auto output = std::find_if(node.outputs.begin(), node.outputs.end(),
+                               [](const auto &name) { return !name.empty(); });
+    if (output == node.outputs.end())
       continue;
     if (Status status = addGroup(graph, {i}, true, support); !status.ok())
       return status;
     claimed.insert_or_assign(
-        node.outputs.front(),
-        bytes.ok() ? Subgraph::load(session, node.describe(),
-                                    std::as_bytes(std::span(*bytes)))
-                   : bytes.status());
+        *output, file.ok()
+                     ? Subgraph::load(session, graph, node.describe(), **file)
+                     : file.status());
     found = true;
   }
   return found;
@@ -321,11 +389,11 @@ Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
                           const std::vector<std::string> &inputs,
                           const std::vector<std::string> &outputs) {
   const HostApi &api = session.api;
-  Result<std::string> bytes = subgraph.compileToBytes();
-  if (!bytes.ok())
-    return bytes.status();
   std::string context;
   if (session.options.embedsContext) {
+    Result<std::string> bytes = subgraph.compileToBytes();
+    if (!bytes.ok())
+      return bytes.status();
     context = encodeContext(*bytes);
   } else {
     std::filesystem::path path = session.options.contextPath;
@@ -335,10 +403,15 @@ Provider::makeContextNode(const Subgraph &subgraph, const std::string &name,
                     "are written");
     path.replace_filename(path.stem().string() + "_" +
                           std::to_string(contextFiles++) + ".mpcx");
-    std::ofstream stream(path, std::ios::binary);
-    stream.write(bytes->data(), std::streamsize(bytes->size()));
-    if (!stream.flush())
-      return Status(StatusCode::NotFound, path.string(), "cannot be written");
+    // ONNX Runtime replaces no model either.
+    std::error_code error;
+    if (std::filesystem::symlink_status(path, error).type() !=
+        std::filesystem::file_type::not_found)
+      return Status(StatusCode::InvalidArgument, path.string(),
+                    "exists already; remove it, or choose another "
+                    "ep.context_file_path");
+    if (Status status = subgraph.compileToFile(path.string()); !status.ok())
+      return status;
     context = path.filename().string();
   }
   HostReader reader(api);

@@ -34,6 +34,15 @@ private:
 
   Status claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support);
   Claims findClaims(const HostGraph &graph) const;
+  /// Claims one node, so that the session fails: ONNX Runtime reports failures
+  /// of a compile only.
+  Status claimFailure(const HostGraph &graph, const Status &failure,
+                      OrtEpGraphSupportInfo *support);
+  /// Fails if an option names what the graph lacks: a symbol of an input, or an
+  /// op in one of the subgraphs.
+  Status
+  checkUse(const HostGraph &graph,
+           const std::vector<std::unique_ptr<Subgraph>> &subgraphs) const;
   /// Marks the nodes of `group` whose values cannot pass between mpc and ONNX
   /// Runtime; returns whether there are some.
   static bool markBoundary(const HostGraph &graph, const NodeGroup &group,
@@ -42,8 +51,10 @@ private:
   /// Adds the EPContext nodes of this provider; returns whether there are some.
   Result<bool> claimContexts(const HostGraph &graph,
                              OrtEpGraphSupportInfo *support);
-  /// Reads an EPContext node: its file if it is of this provider, else "".
-  Result<std::string> readContext(const HostGraph &graph, const HostNode &node);
+  /// Reads the file of an EPContext node, which is none if the node is of
+  /// another provider. Refused unless the session trusts machine code.
+  Result<std::optional<ExecutableFile>> readContext(const HostGraph &graph,
+                                                    const HostNode &node);
   Status addGroup(const HostGraph &graph, const std::vector<size_t> &nodes,
                   bool dropsConstants, OrtEpGraphSupportInfo *support) const;
 

@@ -7,7 +7,7 @@
 #include "ProviderOptions.h"
 
 #include "mpc/JIT/BestPolicy.h"
-#include "mpc/JIT/PolicySummary.h"
+#include "mpc/JIT/OptionChecks.h"
 #include "mpc/Runtime/Suggestions.h"
 
 #include <cctype>
@@ -72,9 +72,7 @@ const std::map<std::string, Setter> &setters() {
        [](ProviderOptions &options, const std::string &key,
           const std::string &value) -> Status {
          options.compile.policy = value;
-         if (value == "best")
-           return {};
-         return summarisePolicy(value).status();
+         return {};
        }},
       {"set",
        [](ProviderOptions &options, const std::string &key,
@@ -188,5 +186,7 @@ ProviderOptions::parse(const std::map<std::string, std::string> &entries) {
       return best.status();
     options.compile.policy = *best;
   }
+  if (Status status = checkOptions(options.compile); !status.ok())
+    return status;
   return options;
 }

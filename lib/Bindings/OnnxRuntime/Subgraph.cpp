@@ -14,7 +14,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 using namespace mpc;
 using namespace mpc::ort;
@@ -57,7 +59,7 @@ std::optional<InputShapes> Subgraph::knownShapes(const HostGraph &graph,
   for (const std::string &input : group.inputs) {
     const HostValue &value = graph.values.at(input);
     std::vector<int64_t> shape = value.shape;
-    if (shape.empty() && !value.isGraphInput)
+    if (!value.hasRank)
       return std::nullopt;
     for (size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] >= 0)
@@ -92,7 +94,7 @@ static bool mayCompileForValues(const HostGraph &graph,
       return false;
     const std::vector<int64_t> &shape = value->second.shape;
     std::optional<ElementType> element = elementTypeOf(value->second.dataType);
-    if (!element || shape.size() > 1)
+    if (!element || !value->second.hasRank || shape.size() > 1)
       return false;
     return shape.empty() ||
            (isFloat(*element) ? shape[0] >= 0 && shape[0] <= kMostFloats
@@ -100,16 +102,35 @@ static bool mayCompileForValues(const HostGraph &graph,
   });
 }
 
+bool Subgraph::dropOverride(const Status &failure) {
+  auto dropped = std::find_if(compileOptions.sets.begin(),
+                              compileOptions.sets.end(), [&](const auto &set) {
+                                return failure.text().rfind(
+                                           "override '" + set.first + "=" +
+                                               set.second + "' matches no op",
+                                           0) == 0;
+                              });
+  if (dropped == compileOptions.sets.end())
+    return false;
+  compileOptions.sets.erase(dropped);
+  return true;
+}
+
+bool Subgraph::usesOverride(
+    const std::pair<std::string, std::string> &set) const {
+  return std::find(compileOptions.sets.begin(), compileOptions.sets.end(),
+                   set) != compileOptions.sets.end();
+}
+
 bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
                             Failure &failure) const {
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = compileOptions;
   std::string previous;
   for (int64_t sample : kSampleExtents) {
     for (const std::string &input : group.inputs) {
       const HostValue &value = graph.values.at(input);
       // The rank is unknown: only a run can tell.
-      if (value.shape.empty() && !value.isGraphInput)
+      if (!value.hasRank)
         return true;
       std::vector<int64_t> shape = value.shape;
       for (size_t i = 0; i < shape.size(); ++i)
@@ -163,8 +184,7 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
   if (!shapes)
     return made->checkSamples(graph, group, failure) ? std::move(made)
                                                      : nullptr;
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = made->compileOptions;
   options.inputShapes = *shapes;
   Result<Engine> engine = Engine::create(session.device);
   if (!engine.ok()) {
@@ -177,6 +197,11 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
       op = message.op;
   };
   Result<Executable> compiled = engine->compile(made->makeSource(), options);
+  while (!compiled.ok() && made->dropOverride(compiled.status())) {
+    options.sets = made->compileOptions.sets;
+    op.clear();
+    compiled = engine->compile(made->makeSource(), options);
+  }
   if (compiled.ok()) {
     made->compiled = *compiled;
     made->isStatic = !usesDims;
@@ -198,7 +223,7 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
 // Compiled models (EPContext)
 //===----------------------------------------------------------------------===//
 
-Result<std::string> Subgraph::compileToBytes() const {
+Status Subgraph::compileToFile(const std::string &file) const {
   if (!compiled)
     return Status(StatusCode::InvalidArgument, name,
                   "a compiled model needs static shapes, but the subgraph that "
@@ -206,46 +231,70 @@ Result<std::string> Subgraph::compileToBytes() const {
                       outputs.front() +
                       "' has dynamic ones; bind them by the provider option "
                       "'dims', such as dims=batch=1");
-  CompileOptions options = session.options.compile;
-  options.dims.clear();
+  CompileOptions options = compileOptions;
   for (const ProgramValue &argument : compiled->program().arguments)
     options.inputShapes[argument.name] = argument.type.shape;
+  std::string target = options.target.empty() ? "cpu:native" : options.target;
+  return mpc::compileToFile(makeSource(), file, {target}, options).status();
+}
+
+Result<std::string> Subgraph::compileToBytes() const {
   std::error_code error;
   std::string folder =
       (std::filesystem::temp_directory_path(error) / "mpc-XXXXXX").string();
   if (error || !::mkdtemp(folder.data()))
     return Status(StatusCode::NotFound, folder, "cannot be made");
   std::string file = folder + "/program.mpcx";
-  std::string target = options.target.empty() ? "cpu:native" : options.target;
-  Result<CompiledFile> written =
-      compileToFile(makeSource(), file, {target}, options);
+  Status status = compileToFile(file);
   std::ifstream stream(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (status.ok() && bytes.size() != std::filesystem::file_size(file, error))
+    status = Status(StatusCode::NotFound, file, "cannot be read");
   std::filesystem::remove_all(folder, error);
-  if (!written.ok())
-    return written.status();
-  if (bytes.size() != size_t(written->fileBytes))
-    return Status(StatusCode::NotFound, file, "cannot be read");
+  if (!status.ok())
+    return status;
   return bytes;
 }
 
-Result<std::unique_ptr<Subgraph>>
-Subgraph::load(const SessionState &session, const std::string &name,
-               std::span<const std::byte> bytes) {
-  if (!session.options.trusted)
-    return Status(StatusCode::InvalidArgument, name,
-                  "the model contains machine code, which would run in this "
-                  "process; set the provider option trusted=1 if its origin is "
-                  "trusted");
-  Result<ExecutableFile> file = ExecutableFile::fromBytes(bytes, name);
-  if (!file.ok())
-    return file.status();
+/// Fails unless each value of a program has the type that the graph declares
+/// for it.
+static Status checkTypes(const HostGraph &graph, const std::string &name,
+                         const std::vector<ProgramValue> &values) {
+  for (const ProgramValue &value : values) {
+    auto declared = graph.values.find(value.name);
+    // bind() reports values that the node lacks.
+    if (declared == graph.values.end())
+      continue;
+    const std::vector<int64_t> &shape = declared->second.shape;
+    bool fits = elementTypeOf(declared->second.dataType) == value.type.element;
+    if (declared->second.hasRank)
+      fits &= std::equal(shape.begin(), shape.end(), value.type.shape.begin(),
+                         value.type.shape.end(), [](int64_t host, int64_t own) {
+                           return host < 0 || host == own;
+                         });
+    if (!fits)
+      return Status(StatusCode::InvalidArgument, name,
+                    "the compiled program has the type " +
+                        value.type.toString() + " for value '" + value.name +
+                        "', but the model declares another");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Subgraph>> Subgraph::load(const SessionState &session,
+                                                 const HostGraph &graph,
+                                                 const std::string &name,
+                                                 const ExecutableFile &file) {
   LoadOptions options;
   options.trusted = true;
   options.maxMemory = session.options.compile.maxMemory;
-  Result<Executable> executable = file->load(session.device, options);
+  Result<Executable> executable = file.load(session.device, options);
   if (!executable.ok())
     return executable.status();
+  for (const auto *values :
+       {&executable->program().arguments, &executable->program().results})
+    if (Status status = checkTypes(graph, name, *values); !status.ok())
+      return status;
   std::unique_ptr<Subgraph> made(new Subgraph(session));
   made->name = name;
   made->isStatic = true;
@@ -404,27 +453,59 @@ Status Subgraph::runBound(const Bound &bound,
   for (size_t position : bound.arguments)
     arguments.push_back(buffers[position]);
   results.reserve(bound.results.size());
-  HostReader reader(api);
+  // Results that are copied to ONNX Runtime's memory after the run.
+  std::vector<std::pair<size_t, void *>> copies;
   for (size_t i = 0; i < bound.results.size(); ++i) {
     const TensorType &type = program.results[i].type;
     OrtValue *output = nullptr;
-    void *memory = nullptr;
-    reader.check(api(api::contextOutput)(context, bound.results[i],
-                                         type.shape.data(), type.shape.size(),
-                                         &output));
-    if (reader.ok())
-      reader.check(api(api::getTensorMutableData)(output, &memory));
-    if (!reader.ok())
-      return reader.status();
-    Result<Buffer> buffer = Buffer::fromHost(
-        type,
-        {static_cast<const std::byte *>(memory), size_t(*type.byteCount())},
-        HostMemory::Borrow);
+    if (Status status = api.take(api(api::contextOutput)(
+            context, bound.results[i], type.shape.data(), type.shape.size(),
+            &output));
+        !status.ok())
+      return status;
+    Result<HostTensor> tensor = api.tensor(output);
+    if (!tensor.ok())
+      return tensor.status();
+    size_t bytes = size_t(*type.byteCount());
+    if (elementTypeOf(tensor->dataType) != type.element ||
+        tensor->bytes != bytes)
+      return Status(StatusCode::InvalidArgument, name,
+                    "ONNX Runtime has memory of another type for output '" +
+                        program.results[i].name + "', " + type.toString());
+    auto *memory = static_cast<const std::byte *>(tensor->data);
+    // A caller may bind the memory of an input or of another output.
+    auto isShared = [&](const Buffer &other) {
+      auto *data = static_cast<const std::byte *>(other.data());
+      return std::less<>()(memory, data + other.size()) &&
+             std::less<>()(data, memory + bytes);
+    };
+    bool overlaps = std::any_of(arguments.begin(), arguments.end(), isShared) ||
+                    std::any_of(results.begin(), results.end(), isShared);
+    Result<Buffer> buffer =
+        overlaps ? Buffer::allocate(type)
+                 : Buffer::fromHost(type, {memory, bytes}, HostMemory::Borrow);
     if (!buffer.ok())
       return buffer.status();
+    if (overlaps)
+      copies.emplace_back(i, tensor->data);
     results.push_back(std::move(*buffer));
   }
-  return bound.executable.runInto(arguments, results);
+  Status status = bound.executable.runInto(arguments, results);
+  if (status.ok())
+    for (auto [i, memory] : copies)
+      std::memcpy(memory, std::as_const(results[i]).data(), results[i].size());
+  return status;
+}
+
+bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) {
+  CompileOptions options;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    options = compileOptions;
+  }
+  for (const auto &[input, buffer] : arguments)
+    options.inputShapes[input] = buffer.type().shape;
+  return checkImport(makeSource(), options).neededInputs.empty();
 }
 
 Result<Subgraph::BoundHandle>
@@ -437,6 +518,8 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
     key += buffers[i].type().toString();
   }
   bool isKnown = false;
+  std::optional<Model> opened;
+  size_t overrides = 0;
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (auto entry = refused.find(key); entry != refused.end())
@@ -464,25 +547,44 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
       Result<Engine> made = Engine::create(session.device, limits);
       if (!made.ok())
         return made.status();
-      CompileOptions options = session.options.compile;
-      options.dims.clear();
       engine = std::make_shared<Engine>(*made);
-      model = engine->open(makeSource(), options);
+      model = engine->open(makeSource(), compileOptions);
     }
+    opened = model;
+    overrides = compileOptions.sets.size();
     isKnown = known.contains(key);
     int64_t compiles = model->counts().compiles;
     // Values of inputs may need compiles for known shapes, too.
-    if (compiles >= kMostSpecialisations * (isKnown ? 4 : 1) && !lacksFallback)
+    if (compiles >= kMostSpecialisations * (isKnown ? 4 : 1) &&
+        makeFallback().ok())
       return Status(StatusCode::ResourceExhausted, name,
                     "was compiled for " + std::to_string(compiles) +
                         " different shapes or values of inputs");
   }
-  Result<Executable> executable = model->specialise(arguments);
+  Result<Executable> executable = opened->specialise(arguments);
+  while (!executable.ok()) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (dropOverride(executable.status())) {
+        session.api.log(session.logger, kOrtWarning,
+                        "mpc: " + executable.status().toString());
+        model = engine->open(makeSource(), compileOptions);
+      } else if (compileOptions.sets.size() == overrides) {
+        break;
+      }
+      // Another thread may have dropped it.
+      opened = model;
+      overrides = compileOptions.sets.size();
+    }
+    executable = opened->specialise(arguments);
+  }
+  bool isLasting = !executable.ok() && dependsOnTypesOnly(arguments);
   std::lock_guard<std::mutex> lock(mutex);
   if (!executable.ok()) {
     if (refused.size() >= kMostRefused)
       refused.clear();
-    refused.emplace(key, executable.status());
+    if (isLasting)
+      refused.emplace(key, executable.status());
     return executable.status();
   }
   if (!isKnown)
@@ -499,12 +601,24 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
   return recent = programs[&executable->program()] = *made;
 }
 
-Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
-  if (!session.options.fallsBack || encoded.modelForHost.empty()) {
-    std::lock_guard<std::mutex> lock(mutex);
-    lacksFallback = true;
-    return why;
+Status Subgraph::makeFallback() {
+  if (!fallback) {
+    if (fallbackFailure.ok() && !session.options.fallsBack)
+      fallbackFailure =
+          Status(StatusCode::Unavailable, name,
+                 "the session does not fall back to ONNX Runtime's provider");
+    if (!fallbackFailure.ok())
+      return fallbackFailure;
+    Result<std::unique_ptr<HostSession>> made = HostSession::create(
+        session.api, encoded.modelForHost, session.options.threads);
+    if (!made.ok())
+      return fallbackFailure = made.status();
+    fallback = std::move(*made);
   }
+  return {};
+}
+
+Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
   std::vector<std::string> names = inputs;
   std::vector<size_t> positions = inputPositions;
   for (const auto &[file, constant] : encoded.constants) {
@@ -516,15 +630,8 @@ Status Subgraph::runInHost(const Status &why, OrtKernelContext *context) {
   }
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!fallback) {
-      Result<std::unique_ptr<HostSession>> made = HostSession::create(
-          session.api, encoded.modelForHost, session.options.threads);
-      if (!made.ok()) {
-        lacksFallback = true;
-        return why.withNote(made.status().toString());
-      }
-      fallback = std::move(*made);
-    }
+    if (Status status = makeFallback(); !status.ok())
+      return session.options.fallsBack ? why.withNote(status.toString()) : why;
     if (!hasWarned)
       session.api.log(session.logger, kOrtWarning,
                       "mpc: a subgraph runs in ONNX Runtime's CPU provider: " +

@@ -12,6 +12,7 @@
 #include "ProviderOptions.h"
 
 #include "mpc/JIT/Engine.h"
+#include "mpc/Runtime/ExecutableFile.h"
 
 #include <memory>
 #include <mutex>
@@ -50,17 +51,25 @@ public:
                                            const NodeGroup &group,
                                            Failure &failure);
 
-  /// A group in the EPContext node `name`: the .mpcx file `bytes`. Refused
-  /// unless the session trusts machine code.
-  static Result<std::unique_ptr<Subgraph>>
-  load(const SessionState &session, const std::string &name,
-       std::span<const std::byte> bytes);
+  /// A group in the EPContext node `name` of `graph`: the program in `file`,
+  /// whose machine code the session trusts. Fails if values have other types
+  /// than in the graph.
+  static Result<std::unique_ptr<Subgraph>> load(const SessionState &session,
+                                                const HostGraph &graph,
+                                                const std::string &name,
+                                                const ExecutableFile &file);
 
   /// Returns true if runs need no constants from ONNX Runtime.
   bool dropsConstants() const { return isStatic; }
 
-  /// Compiles the subgraph for static shapes into an .mpcx file. Called before
-  /// ONNX Runtime frees the graph.
+  /// Returns true if the subgraph was compiled with the session.
+  bool isCompiled() const { return compiled.has_value(); }
+  /// Returns true unless an override matches no op of a compiled subgraph.
+  bool usesOverride(const std::pair<std::string, std::string> &set) const;
+
+  /// Compiles the subgraph for static shapes into an .mpcx file.
+  /// Called before ONNX Runtime frees the graph.
+  Status compileToFile(const std::string &file) const;
   Result<std::string> compileToBytes() const;
 
   /// Sets the order of inputs and outputs of the node that ONNX Runtime runs.
@@ -87,7 +96,14 @@ private:
   };
   using BoundHandle = std::shared_ptr<const Bound>;
 
-  explicit Subgraph(const SessionState &session) : session(session) {}
+  explicit Subgraph(const SessionState &session)
+      : session(session), compileOptions(session.options.compile) {
+    compileOptions.dims.clear();
+  }
+
+  /// Removes the override that a compile has refused with `failure` because it
+  /// matches no op of this subgraph; returns false if it is another failure.
+  bool dropOverride(const Status &failure);
 
   ModelSource makeSource() const;
   /// Shapes of all inputs, with the options' dims; nullopt if one is dynamic.
@@ -106,11 +122,18 @@ private:
                                OrtKernelContext *context);
   Status runBound(const Bound &bound, const std::vector<Buffer> &arguments,
                   OrtKernelContext *context) const;
+  /// Returns true if a failed compile depends on no values of `arguments`.
+  bool dependsOnTypesOnly(const NamedBuffers &arguments);
+  /// Creates the session in ONNX Runtime if there is none. Called with `mutex`.
+  Status makeFallback();
   Status runInHost(const Status &why, OrtKernelContext *context);
   Result<const OrtValue *> inputAt(OrtKernelContext *context,
                                    size_t position) const;
 
   const SessionState &session;
+  /// The session's options without dims and without the overrides that match
+  /// no op of this subgraph.
+  CompileOptions compileOptions;
   std::string name;
   /// Without constants.
   std::vector<std::string> inputs, outputs;
@@ -135,8 +158,8 @@ private:
   /// Program of the last run that looked for one.
   BoundHandle recent;
   std::unique_ptr<HostSession> fallback;
-  /// True if ONNX Runtime cannot run the subgraph either.
-  bool lacksFallback = false;
+  /// Why ONNX Runtime cannot run the subgraph either.
+  Status fallbackFailure;
   bool hasWarned = false;
 };
 

@@ -294,7 +294,7 @@ Result<Executable> ExecutableFile::load(Device device,
     if (!options.trusted)
       return Status(StatusCode::InvalidArgument, state->where,
                     "contains machine code, which runs only if the caller "
-                    "declares the file as trusted (LoadOptions::trusted)");
+                    "declares the file as trusted");
     if (stored->cuda)
       program->cuda = stored->cuda->copy();
     else if (Status status = detail::loadCode(

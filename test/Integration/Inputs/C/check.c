@@ -320,7 +320,12 @@ static void check_file(const char *path) {
               "no-such.mpcx");
   CHECK(!program);
   CHECK_INVALID(mpc_load(cpu, path, NULL, &program), "trust");
+  CHECK(!strstr(mpc_error_text(), "::"));
   CHECK(strstr(mpc_error_note(0), "mpc_load_options.trusted"));
+  options.reserved = 1;
+  CHECK_INVALID(mpc_load(none, path, &options, &program),
+                "mpc_load_options.reserved: is 1, but must be 0");
+  MPC_INIT(options);
   CHECK_INVALID(mpc_load(NULL, path, NULL, &program), "device: is NULL");
   CHECK_INVALID(mpc_load(cpu, NULL, NULL, &program), "path: is NULL");
   CHECK_INVALID(mpc_load(cpu, path, NULL, NULL), "program: is NULL");

@@ -150,6 +150,7 @@ static void check_compile_errors(mpc_device *device) {
   mpc_model *model, *chain;
   mpc_program *program;
   CHECK_INVALID(mpc_model_open(NULL, &model), "path: is NULL");
+  CHECK_INVALID(mpc_model_open("", &model), "path: is empty");
   CHECK_OK(mpc_model_open("no-such.onnx", &model));
   CHECK_FAILS(mpc_compile(device, model, NULL, &program), MPC_NOT_FOUND,
               "no-such.onnx");
@@ -173,8 +174,16 @@ static void check_compile_errors(mpc_device *device) {
   CHECK_INVALID(mpc_compile(device, model, NULL, NULL), "program: is NULL");
   MPC_INIT(options);
   options.policy = "float31";
-  CHECK(mpc_compile(device, model, &options, &program) != MPC_OK &&
-        strstr(mpc_error_text(), "float31"));
+  CHECK_INVALID(mpc_compile(device, model, &options, &program),
+                "mpc_compile_options.policy: unknown policy 'float31'");
+  MPC_INIT(options);
+  options.gemm = "bogus";
+  CHECK_INVALID(mpc_compile(device, model, &options, &program),
+                "mpc_compile_options.gemm: is 'bogus', but must be own or");
+  MPC_INIT(options);
+  options.cast_placement = "bogus";
+  CHECK_INVALID(mpc_compile(device, model, &options, &program),
+                "mpc_compile_options.cast_placement: is 'bogus'");
   MPC_INIT(options);
   options.target = "cpu:z80";
   CHECK_FAILS(mpc_compile(device, model, &options, &program), MPC_UNAVAILABLE,
@@ -311,8 +320,24 @@ static void check_sessions(mpc_device *device) {
   CHECK(strcmp(value.symbols[0], "batch") == 0 && *value.symbols[2] == 0);
   CHECK_INVALID(mpc_model_input(model, 1, &value), "there are 1 inputs");
 
-  // One program per batch size, shared by threads; then two for all sizes.
+  static const int64_t extents[] = {4, 4, 0, 4};
   mpc_session *session;
+  for (size_t i = 0; i < 3; ++i) {
+    mpc_extents buckets = {"batch", extents + i, i < 2 ? 2 - i * 2 : 2};
+    mpc_compile_options options;
+    MPC_INIT(options);
+    options.buckets = &buckets;
+    options.bucket_count = 1;
+    CHECK_INVALID(mpc_session_open(device, model, &options, &session),
+                  "of dimension 'batch' are not positive and increasing");
+    static const int64_t one[] = {4};
+    buckets = (mpc_extents){"batch", one, 1};
+    mpc_program *refused;
+    CHECK_INVALID(mpc_compile(device, model, &options, &refused),
+                  "mpc_compile_options.buckets: are for sessions");
+  }
+
+  // One program per batch size, shared by threads; then two for all sizes.
   CHECK_OK(mpc_session_open(device, model, NULL, &session));
   pthread_t threads[2];
   for (size_t i = 0; i < 2; ++i)
@@ -325,6 +350,15 @@ static void check_sessions(mpc_device *device) {
   fill(x, 24);
   mpc_tensor input = {"x", MPC_F32, 0, shape, 3, {x, sizeof(x)}};
   mpc_program *program;
+  mpc_results *none;
+  CHECK_INVALID(mpc_session_run(session, NULL, 0, &none),
+                "inputs: lack the model's input 'x'");
+  CHECK_INVALID(mpc_session_specialize(session, NULL, 0, &program),
+                "inputs: lack the model's input 'x'");
+  input.reserved = 1;
+  CHECK_INVALID(mpc_session_run(session, &input, 1, &none),
+                "inputs 'x': has a member reserved that is not 0");
+  input.reserved = 0;
   CHECK_OK(mpc_session_specialize(session, &input, 1, &program));
   mpc_program_info info;
   MPC_INIT(info);
