@@ -219,11 +219,15 @@ Value ContractionEmitter::wordsOf(Value k, int64_t count,
     Value second = half(factors(math.add(k, 1)));
     return values.bitOr(words, values.shiftLeft(second, 16));
   }
+  return pairOf(first, count > 1 ? factors(math.add(k, 1)) : Value());
+}
+
+Value ContractionEmitter::pairOf(Value first, Value second) {
   Value words = values.shiftRight(values.bits(first), 16);
-  if (count == 1)
+  if (!second)
     return words;
-  Value second = values.bits(factors(math.add(k, 1)));
-  return values.bitOr(words, values.bitAnd(second, int64_t(0xffff0000)));
+  return values.bitOr(words,
+                      values.bitAnd(values.bits(second), int64_t(0xffff0000)));
 }
 
 void ContractionEmitter::store(Value value, Value memory, Value at) {
@@ -552,12 +556,9 @@ void ContractionEmitter::packStoredPanel(Value number, Value first,
                       values.reinterpret(math.load(memory, at, 2 * lanes),
                                          b.getI32Type()));
       };
-      Value packed = values.shiftRight(values.bits(termOf(factors(0))), 16);
-      if (positions == 2)
-        packed =
-            values.bitOr(packed, values.bitAnd(values.bits(termOf(factors(1))),
-                                               int64_t(0xffff0000)));
-      store(packed, panel.memory,
+      Value first = termOf(factors(0));
+      store(pairOf(first, positions == 2 ? termOf(factors(1)) : Value()),
+            panel.memory,
             math.add(math.add(offset, math.mul(step, columns)), column));
     }
   });
@@ -609,14 +610,13 @@ void ContractionEmitter::dequantizePanel(Value number, Value offset) {
           part = values.bitAnd(half ? values.shiftRight(words, 4) : words,
                                0x0f0f0f0f);
         for (int64_t byte = 0; byte < bytes; byte += 2) {
-          auto bitsOf = [&](int64_t byte) {
-            // Exact in bf16 by construction.
-            return values.bits(numbersOfByte(
-                part, byte, zeros.empty() ? Value() : zeros[v], scales[v]));
+          // Exact in bf16 by construction.
+          auto numbersOf = [&](int64_t byte) {
+            return numbersOfByte(part, byte, zeros.empty() ? Value() : zeros[v],
+                                 scales[v]);
           };
-          Value pair = values.bitOr(
-              values.shiftRight(bitsOf(byte), 16),
-              values.bitAnd(bitsOf(byte + 1), int64_t(0xffff0000)));
+          Value first = numbersOf(byte);
+          Value pair = pairOf(first, numbersOf(byte + 1));
           store(pair, panel.memory,
                 math.add(to, (half * bytes + byte) / 2 * columns + v * lanes));
         }

@@ -100,6 +100,9 @@ public:
   /// with those of the next positions, with zeros after `count` positions.
   mlir::Value wordsOf(mlir::Value k, int64_t count,
                       llvm::function_ref<mlir::Value(mlir::Value k)> factors);
+  /// Returns words of two f32 operands that are exact in bf16, `second` in the
+  /// upper halves; null is zero.
+  mlir::Value pairOf(mlir::Value first, mlir::Value second);
   /// Stores a value of the accumulator type, scalar or vector: as it is, as bit
   /// patterns in memory of narrower integers, or words in memory of i32.
   void store(mlir::Value value, mlir::Value memory, mlir::Value at);
