@@ -29,7 +29,6 @@ MPC_VECTOR_CLONES
 static bool areMultiples(ArrayRef<float> values, double scale, double bound,
                          double &least, double &most) {
   constexpr size_t kLanes = 8;
-  constexpr double kNoFraction = 0x1.8p52;
   using Floats = float __attribute__((vector_size(4 * kLanes)));
   using Doubles = double __attribute__((vector_size(8 * kLanes)));
   using Words = int32_t __attribute__((vector_size(4 * kLanes)));

@@ -10,8 +10,10 @@
 namespace mpc {
 
 /// Rounds a number below 2^51 to the nearest integer, ties to even, inline.
+/// Adding and subtracting this rounds a double below 2^51 to an integer.
+inline constexpr double kNoFraction = 0x1.8p52;
+
 inline double roundEven(double value) {
-  constexpr double kNoFraction = 0x1.8p52;
   return (value + kNoFraction) - kNoFraction;
 }
 

@@ -184,13 +184,15 @@ private:
       FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
       if (failed(bytes))
         return std::nullopt;
-      size_t elements = size_t(count * positions * columns);
-      std::shared_ptr<void> memory =
-          scratchMemory(&getContext(), elements * sizeof(float));
-      if (!memory)
-        return std::nullopt;
-      MutableArrayRef<float> plain(static_cast<float *>(memory.get()),
-                                   elements);
+      std::shared_ptr<void> memory;
+      MutableArrayRef<float> plain;
+      if (!isWide) {
+        size_t elements = size_t(count * positions * columns);
+        memory = scratchMemory(&getContext(), elements * sizeof(float));
+        if (!memory)
+          return std::nullopt;
+        plain = {static_cast<float *>(memory.get()), elements};
+      }
       auto formOf = [&](int64_t count) {
         return findLosslessEncoding(
             plainPanels(*bytes, type, packed, count, positions, plain), count,

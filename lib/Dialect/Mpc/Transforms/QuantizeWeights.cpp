@@ -166,11 +166,17 @@ private:
     return success();
   }
 
-  /// Scales of weights and the errors of rounding to them.
-  struct Quantization {
+  /// What is known of weights that were rounded; no padding, since it is
+  /// stored.
+  struct RoundingFacts {
     RoundingErrorStats losses;
     /// Whether all rounded weights are exact in bf16.
-    bool areBFloats = false;
+    uint64_t areBFloats = false;
+  };
+
+  /// Scales of weights and what rounding to them does.
+  struct Quantization {
+    RoundingFacts facts;
     GroupScales scales;
     /// Owner of the scales.
     std::shared_ptr<const void> owner;
@@ -182,18 +188,14 @@ private:
                                               const WeightColumns &columns,
                                               const StoredWeights &stored,
                                               const std::string &text) {
-    struct Facts {
-      RoundingErrorStats losses;
-      uint64_t areBFloats = false;
-    };
-    static_assert(sizeof(Facts) % alignof(float) == 0);
+    static_assert(sizeof(RoundingFacts) % alignof(float) == 0);
     // Facts, scales, zero points.
     Quantization found;
     size_t count = columns.groupCount(stored.format),
            zeros = stored.format.zeroPoint ? count : 0,
-           size = sizeof(Facts) + count * sizeof(float) + zeros;
+           size = sizeof(RoundingFacts) + count * sizeof(float) + zeros;
     auto scalesIn = [&](char *memory) -> MutableScales {
-      auto *scales = reinterpret_cast<float *>(memory + sizeof(Facts));
+      auto *scales = reinterpret_cast<float *>(memory + sizeof(RoundingFacts));
       return {{scales, count},
               {reinterpret_cast<uint8_t *>(scales + count), zeros}};
     };
@@ -213,7 +215,7 @@ private:
                                     exact.size());
       llvm::copy(exact, values.begin());
       columns.round(context, values, stored, {chosen.scales, chosen.zeros});
-      Facts facts;
+      RoundingFacts facts;
       facts.losses.note(exact, values);
       facts.areBFloats = areBFloats(values);
       std::memcpy(target.data(), &facts, sizeof(facts));
@@ -233,10 +235,7 @@ private:
       return std::nullopt;
     auto *memory =
         const_cast<char *>(static_cast<const char *>(found.owner.get()));
-    Facts facts;
-    std::memcpy(static_cast<void *>(&facts), memory, sizeof(facts));
-    found.losses = facts.losses;
-    found.areBFloats = facts.areBFloats;
+    std::memcpy(static_cast<void *>(&found.facts), memory, sizeof(found.facts));
     MutableScales known = scalesIn(memory);
     found.scales = {known.scales, known.zeros};
     return found;
@@ -259,11 +258,12 @@ private:
         quantize(constant, columns, stored, text);
     if (!found)
       return {};
-    if (found->losses.getOverflowed())
+    const RoundingErrorStats &losses = found->facts.losses;
+    if (losses.getOverflowed())
       constant.emitWarning()
           << "weights '" << resourceName(constant) << "' in "
-          << stringify(format.type) << ": " << found->losses.getOverflowed()
-          << " of " << found->losses.getCount()
+          << stringify(format.type) << ": " << losses.getOverflowed() << " of "
+          << losses.getCount()
           << " values become infinite; override the op that reads them with "
              "float32";
     ElementsAttr source = constant.getValue();
@@ -287,12 +287,12 @@ private:
     if (failed(value))
       return {};
     OpBuilder builder(constant);
-    if (found->areBFloats)
+    if (found->facts.areBFloats)
       rememberExact(*value, builder.getBF16Type());
     auto made = mpc::ConstantOp::create(builder, constant.getLoc(), *value);
     made->setDiscardableAttrs(constant->getDiscardableAttrDictionary());
     made->setDiscardableAttr(MpcDialect::kNarrowingAttr,
-                             found->losses.toAttr(&getContext()));
+                             losses.toAttr(&getContext()));
     made->setDiscardableAttr(kWeightsAttr,
                              builder.getStringAttr(format.describe()));
     ++numRounded;
