@@ -18,7 +18,6 @@
 #include "mpc/Runtime/RankDevice.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include <sched.h>
@@ -47,17 +46,9 @@ void *detail::Addresses::resolve(const BufferRef &ref) const {
 }
 
 int mpc::availableCores() {
-  // The kernel refuses sets that are smaller than its own.
-  for (int most = CPU_SETSIZE; most <= (1 << 20); most *= 2) {
-    std::vector<cpu_set_t> set(CPU_ALLOC_SIZE(most) / sizeof(cpu_set_t));
-    size_t bytes = set.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, set.data()) == 0)
-      return std::max(
-          1, std::min(CPU_COUNT_S(bytes, set.data()), detail::quotaCores()));
-    if (errno != EINVAL)
-      break;
-  }
-  return 1;
+  std::vector<cpu_set_t> set = detail::affinityOf(0);
+  int cores = CPU_COUNT_S(set.size() * sizeof(cpu_set_t), set.data());
+  return std::max(1, std::min(cores, detail::quotaCores()));
 }
 
 Result<Device> Device::cpu(const CpuDeviceOptions &options) {

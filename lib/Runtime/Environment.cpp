@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
@@ -104,6 +105,19 @@ int detail::quotaCores(const std::string &root) {
     cores = std::min(cores, quotaIn(folder / "cpu.max"));
   }
   return cores;
+}
+
+std::vector<cpu_set_t> detail::affinityOf(pid_t thread) {
+  // The kernel refuses sets that are smaller than its own.
+  for (int most = CPU_SETSIZE; most <= (1 << 20); most *= 2) {
+    std::vector<cpu_set_t> set(CPU_ALLOC_SIZE(most) / sizeof(cpu_set_t));
+    if (sched_getaffinity(thread, set.size() * sizeof(cpu_set_t), set.data()) ==
+        0)
+      return set;
+    if (errno != EINVAL)
+      break;
+  }
+  return {};
 }
 
 /// Returns a tenth of the file system that holds the cache, from 4 GiB to 64

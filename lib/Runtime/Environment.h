@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Folders that a user sets by environment variables, the variables of MPI
-// launchers, the machine's memory and the CPU quota. Nothing else in the
+// launchers, the machine's memory, cores and CPU quota. Nothing else in the
 // libraries reads the environment.
 //
 //===----------------------------------------------------------------------===//
@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 namespace mpc::detail {
 
@@ -39,6 +41,10 @@ bool isDumbTerminal();
 
 /// Returns the size of this machine's memory in bytes; 64 GiB if unknown.
 int64_t machineMemory();
+
+/// Returns the cores that a thread may use (0: the calling one; a process: its
+/// main thread); empty if unknown.
+std::vector<cpu_set_t> affinityOf(pid_t thread);
 
 /// Returns the CPU quota of this process in cores, rounded up: the minimum of
 /// cpu.max of its control group (cgroup v2) and that group's parents; INT_MAX

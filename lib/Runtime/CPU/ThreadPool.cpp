@@ -6,6 +6,8 @@
 
 #include "ThreadPool.h"
 
+#include "../Environment.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -17,7 +19,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -195,9 +196,9 @@ void ThreadPool::State::grow(int64_t wanted) {
   // threads use the workers, too.
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  cpu_set_t cores;
-  if (sched_getaffinity(getpid(), sizeof(cores), &cores) == 0)
-    pthread_attr_setaffinity_np(&attributes, sizeof(cores), &cores);
+  if (std::vector<cpu_set_t> cores = affinityOf(getpid()); !cores.empty())
+    pthread_attr_setaffinity_np(&attributes, cores.size() * sizeof(cpu_set_t),
+                                cores.data());
   while (workers.load(std::memory_order_relaxed) < wanted) {
     pthread_t thread;
     auto work = [](void *state) -> void * {
