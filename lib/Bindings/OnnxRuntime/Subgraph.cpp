@@ -8,9 +8,9 @@
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Signature.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -239,20 +239,18 @@ Status Subgraph::compileToFile(const std::string &file) const {
 }
 
 Result<std::string> Subgraph::compileToBytes() const {
-  std::error_code error;
-  std::string folder =
-      (std::filesystem::temp_directory_path(error) / "mpc-XXXXXX").string();
-  if (error || !::mkdtemp(folder.data()))
-    return Status(StatusCode::NotFound, folder, "cannot be made");
-  std::string file = folder + "/program.mpcx";
-  Status status = compileToFile(file);
+  ScopedTempFolder folder("mpc");
+  if (!folder.ok())
+    return Status(StatusCode::NotFound, name,
+                  "no temporary folder can be made");
+  std::string file = folder.path("program.mpcx");
+  if (Status status = compileToFile(file); !status.ok())
+    return status;
   std::ifstream stream(file, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (status.ok() && bytes.size() != std::filesystem::file_size(file, error))
-    status = Status(StatusCode::NotFound, file, "cannot be read");
-  std::filesystem::remove_all(folder, error);
-  if (!status.ok())
-    return status;
+  std::error_code error;
+  if (bytes.size() != std::filesystem::file_size(file, error))
+    return Status(StatusCode::NotFound, file, "cannot be read");
   return bytes;
 }
 
@@ -430,13 +428,15 @@ Status Subgraph::run(OrtKernelContext *context) {
       return buffer.status();
     buffers.push_back(std::move(*buffer));
   }
-  BoundHandle bound = fixed;
-  if (!isStatic && (!bound || !bound->fits(buffers))) {
+  if (isStatic || (fixed && fixed->fits(buffers)))
+    return runBound(*fixed, buffers, context);
+  BoundHandle last;
+  {
     std::lock_guard<std::mutex> lock(mutex);
-    bound = recent;
+    last = recent;
   }
-  if (bound && (isStatic || bound->fits(buffers)))
-    return runBound(*bound, buffers, context);
+  if (last && last->fits(buffers))
+    return runBound(*last, buffers, context);
   Result<BoundHandle> found = boundFor(buffers, context);
   if (!found.ok())
     return runInHost(found.status(), context);
