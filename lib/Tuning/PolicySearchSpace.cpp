@@ -469,7 +469,7 @@ int64_t PolicySearchSpace::countWeights(size_t variable) const {
 double PolicySearchSpace::weightBytes(size_t variable,
                                       const Option &option) const {
   if (!option.weights.isNarrow())
-    return double(countWeights(variable) * storageBits(option.type) / 8);
+    return double(countWeights(variable)) * storageBits(option.type) / 8;
   int64_t bytes = 0;
   for (Operation *op : productsOf[variable])
     bytes += storedBytes(op, option.weights);

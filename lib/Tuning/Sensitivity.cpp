@@ -136,7 +136,7 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
           generateSeeds(measure, (*outputs)[*output], generator).front());
     else
       seeds = generateSeeds(measure, *outputs, generator);
-    if (failed(walk.run(forward, std::move(seeds), onUse, onValue)))
+    if (failed(walk.run(forward, seeds, onUse, onValue)))
       return failure();
   }
   if (!wasRead)

@@ -43,7 +43,8 @@ protected:
 
   /// All choices of a space.
   template <typename Visit>
-  void forAll(const BudgetSearchProblem &space, Choice at, const Visit &visit) {
+  void forAll(const BudgetSearchProblem &space, const Choice &at,
+              const Visit &visit) {
     if (at.size() == space.options.size())
       return visit(space.plan(at, 0));
     for (int option = 0; option < space.options[at.size()]; ++option) {
