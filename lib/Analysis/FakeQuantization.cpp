@@ -8,7 +8,7 @@
 
 #include "RoundEven.h"
 
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 #include "mpc/Support/VectorClones.h"
 
 #include <algorithm>
@@ -34,15 +34,15 @@ struct Levels {
     // exact; scales of groups are stored as bf16.
     significantBits = format.type == WeightType::Int4 ? 8 : 16;
     int64_t furthest = hasZero ? count - 1 : count / 2 - 1;
-    int bitsOfNumber =
-        isFloat ? kFloat8Bits : int(std::bit_width(uint64_t(furthest)));
+    int bitsOfNumber = isFloat ? kFloat8E4M3FN.fractionBits + 1
+                               : int(std::bit_width(uint64_t(furthest)));
     significantBits = std::min(significantBits, bits - bitsOfNumber);
   }
 
   /// The smallest scale that clips no number from `least` to `most`.
   double wholeScale(double least, double most) const {
     if (isFloat)
-      return std::max(-least, most) / kLargestFloat8;
+      return std::max(-least, most) / kFloat8E4M3FN.largest();
     return hasZero ? (most - least) / double(high)
                    : std::max(most / double(high), least / double(low));
   }
@@ -103,6 +103,8 @@ static double squaredError(llvm::ArrayRef<float> values,
                            const WeightScale &scale, const Levels &levels) {
   // Adding and subtracting this rounds a number below 2^22 to an integer.
   constexpr float kNoFraction = 0x1.8p23f;
+  // Floats are of this format.
+  constexpr NarrowFloat kFormat = kFloat8E4M3FN;
   float inverse = 1 / scale.scale, low = float(levels.low - scale.zero),
         high = float(levels.high - scale.zero);
   // In units of the scale, so that no square underflows.
@@ -114,12 +116,13 @@ static double squaredError(llvm::ArrayRef<float> values,
   };
   auto lossOfFloat = [&](float value) __attribute__((always_inline)) {
     float exact = std::min(std::abs(value * inverse), 0x1p60f);
-    float number = std::min(exact, float(kLargestFloat8));
+    float number = std::min(exact, float(kFormat.largest()));
     // Below the smallest normal number steps are as long as above it. This
-    // rounds to multiples of the step, an eighth of the power of two.
-    uint32_t power =
-        std::bit_cast<uint32_t>(std::max(number, 0x1p-6f)) & 0x7f800000u;
-    float noFraction = std::bit_cast<float>(power) * 0x1.8p20f;
+    // rounds to multiples of the step, a fraction of the power of two.
+    float normal = std::max(number, float(kFormat.leastNormal()));
+    uint32_t power = std::bit_cast<uint32_t>(normal) & 0x7f800000u;
+    float noFraction = std::bit_cast<float>(power) *
+                       (kNoFraction / float(1 << kFormat.fractionBits));
     number = (number + noFraction) - noFraction;
     return (number - exact) * (number - exact);
   };
@@ -233,7 +236,8 @@ void mpc::roundToScale(llvm::MutableArrayRef<float> values,
   Levels levels(format, bits);
   if (levels.isFloat) {
     for (float &value : values)
-      value = float(decodeFloat8(encodeFloat8(double(value) / scale.scale)) *
+      value = float(kFloat8E4M3FN.decode(
+                        kFloat8E4M3FN.encode(double(value) / scale.scale)) *
                     scale.scale);
     return;
   }

@@ -284,7 +284,7 @@ OpSet mpc::findRowScaleOps(func::FuncOp func) {
     auto round = cast && getElementTypeOrSelf(cast).isInteger(8)
                      ? cast.getInput().getDefiningOp<RoundOp>()
                      : RoundOp();
-    if (!round && !isa<EncodeFloat8Op>(op))
+    if (!round && !isa<EncodeFloatOp>(op))
       continue;
     Operation *last = round ? round.getOperation() : &op;
     auto steps = last->getOperand(0).getDefiningOp<DivOp>();

@@ -8,7 +8,7 @@
 
 #include "RoundEven.h"
 
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 #include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -233,7 +233,7 @@ static std::optional<LosslessPanels> float8Of(const Panels &panels) {
       form.scales.push_back(*scale);
       for (int64_t k = 0; k < panels.depth; ++k)
         form.values[(panel * panels.depth + k) * panels.columns + column] =
-            char(encodeFloat8(double(values[k]) / double(*scale)));
+            char(kFloat8E4M3FN.encode(double(values[k]) / double(*scale)));
     }
   return form;
 }

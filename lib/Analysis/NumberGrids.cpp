@@ -8,7 +8,7 @@
 
 #include "RoundEven.h"
 
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 #include "mpc/Support/VectorClones.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -247,7 +247,8 @@ std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
     return 1;
   auto isScale = [&](float scale) {
     return llvm::all_of(values, [&](float value) {
-      double number = decodeFloat8(encodeFloat8(double(value) / double(scale)));
+      double number = kFloat8E4M3FN.decode(
+          kFloat8E4M3FN.encode(double(value) / double(scale)));
       return float(number * double(scale)) == value;
     });
   };

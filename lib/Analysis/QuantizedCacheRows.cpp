@@ -47,7 +47,7 @@ std::optional<QuantizedCacheRows> QuantizedCacheRows::of(Value tensor) {
       scales.drop_back() != shape.drop_back() || scales.back() != 1)
     return std::nullopt;
   op = take(rows.numbers);
-  if (!op || !(isa<DecodeFloat8Op>(op) ||
+  if (!op || !(isa<DecodeFloatOp>(op) ||
                (isa<CastOp>(op) &&
                 getElementTypeOrSelf(op->getOperand(0)).isInteger(8))))
     return std::nullopt;
@@ -64,7 +64,7 @@ bool QuantizedCacheRows::isRounded() const {
 static void multiplyWide(PlanBuilder &builder, const QuantizedCacheRows &rows) {
   for (Operation *op : rows.chain) {
     const OpPlan *plan = builder.findPlan(op);
-    if (!plan || !isa<MulOp, DecodeFloat8Op>(op) ||
+    if (!plan || !isa<MulOp, DecodeFloatOp>(op) ||
         plan->role == OpPlan::Role::Untouched || plan->isForced())
       continue;
     OpPlan &wide = builder.planOf(op);

@@ -37,7 +37,7 @@ static LogicalResult collectReaders(Value value,
         (use.get() == attention.getKey() || use.get() == attention.getValue()))
       readers.insert(attention);
     else if (isa<SliceOp, ConcatOp, TransposeOp, ReshapeOp, CastOp,
-                 DecodeFloat8Op, MulOp>(user)) {
+                 DecodeFloatOp, MulOp>(user)) {
       if (failed(collectReaders(user->getResult(0), readers)))
         return failure();
     } else {

@@ -17,7 +17,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -81,6 +81,7 @@ private:
         DenseElementsAttr::get(type, builder.getF32FloatAttr(float(value))));
   }
   bool isFloat8() const { return element == ElementType::F8E4M3FN; }
+  Type float8() const { return Float8E4M3FNType::get(builder.getContext()); }
 
   OpBuilder &builder;
   Location loc;
@@ -109,17 +110,17 @@ Rows CacheFormat::keep(Value rows) const {
   Value largest = ReduceMaxOp::create(
       builder, loc, type.clone(shape), AbsOp::create(builder, loc, rows),
       builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr());
-  Value scale =
-      DivOp::create(builder, loc, largest,
-                    constant(isFloat8() ? kLargestFloat8 : kLargestInteger));
+  Value scale = DivOp::create(
+      builder, loc, largest,
+      constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger));
   scale = MaxOp::create(builder, loc, scale, constant(kLeastScale));
   Value steps = DivOp::create(builder, loc, rows, scale);
-  Type kept = type.clone(numberType());
   Value numbers;
   if (isFloat8())
-    numbers = EncodeFloat8Op::create(builder, loc, kept, steps);
+    numbers = EncodeFloatOp::create(builder, loc, steps, float8(),
+                                    /*saturate=*/true);
   else
-    numbers = CastOp::create(builder, loc, kept,
+    numbers = CastOp::create(builder, loc, type.clone(numberType()),
                              RoundOp::create(builder, loc, steps));
   return {numbers, scale};
 }
@@ -128,12 +129,12 @@ Value CacheFormat::widen(const Rows &rows, Type to) const {
   if (!isScaled())
     return converted(builder, loc, rows.numbers, to);
   auto type = cast<RankedTensorType>(rows.numbers.getType());
-  Type wide = type.clone(builder.getF32Type());
+  Type f32 = builder.getF32Type();
   Value numbers;
   if (isFloat8())
-    numbers = DecodeFloat8Op::create(builder, loc, wide, rows.numbers);
+    numbers = DecodeFloatOp::create(builder, loc, rows.numbers, float8(), f32);
   else
-    numbers = CastOp::create(builder, loc, wide, rows.numbers);
+    numbers = CastOp::create(builder, loc, type.clone(f32), rows.numbers);
   return converted(builder, loc,
                    MulOp::create(builder, loc, numbers, rows.scales), to);
 }

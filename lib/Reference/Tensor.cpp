@@ -10,7 +10,7 @@
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 
 #include <cstring>
 
@@ -24,7 +24,7 @@ using namespace mpc::reference;
 
 double mpc::reference::roundTo(double value, Type floatType) {
   if (isa<Float8E4M3FNType>(floatType))
-    return decodeFloat8(encodeFloat8(value));
+    return kFloat8E4M3FN.decode(kFloat8E4M3FN.encode(value));
   return withRounding(Rounding::Declared, floatType,
                       [&](auto round) { return round(value); });
 }
@@ -153,7 +153,7 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
   }
   if (isa<Float8E4M3FNType>(elementType)) {
     for (double &value : tensor.floats())
-      value = decodeFloat8(uint8_t(*source++));
+      value = kFloat8E4M3FN.decode(uint8_t(*source++));
     return tensor;
   }
   bool isBoolean = elementType.isInteger(1);
@@ -190,7 +190,7 @@ void Tensor::toBytes(void *data) const {
   }
   if (isa<Float8E4M3FNType>(elementType)) {
     for (double value : floats())
-      *target++ = char(encodeFloat8(value));
+      *target++ = char(kFloat8E4M3FN.encode(value));
     return;
   }
   withStorage(elementType, [&](auto storage) {

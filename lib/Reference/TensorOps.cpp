@@ -14,7 +14,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
-#include "mpc/Support/Float8.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -110,7 +109,7 @@ static double storedAt(DequantizeOp op, const Tensor &values, int64_t panel,
     return values.floats()[at];
   int64_t stored = values.ints()[at];
   if (op.getFloat8())
-    return decodeFloat8(uint8_t(stored));
+    return kFloat8E4M3FN.decode(uint8_t(stored));
   return double(nibbles ? stored >> (k / depth % 2 * 4) & 15 : stored);
 }
 

@@ -11,7 +11,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
-#include "mpc/Support/Float8.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -181,6 +180,16 @@ static void evaluateCast(Evaluation &evaluation) {
                   });
 }
 
+static void evaluateEncode(EncodeFloatOp op, Evaluation &evaluation) {
+  ArrayRef<double> input = evaluation.operand(0).floats();
+  const Tensor *random = evaluation.find(op.getRandom());
+  const NarrowFloat &format = *narrowFloatOf(op.getFormat());
+  Tensor &result = evaluation.addResult();
+  for (auto [i, code] : llvm::enumerate(result.ints()))
+    code = format.encode(input[i], op.getSaturate(), op.roundingMode(),
+                         random ? uint32_t(random->ints()[i]) : 0);
+}
+
 FailureOr<bool> mpc::reference::evaluateUnary(Evaluation &evaluation) {
   Operation *op = evaluation.op;
   if (isa<CastOp>(op)) {
@@ -192,12 +201,13 @@ FailureOr<bool> mpc::reference::evaluateUnary(Evaluation &evaluation) {
     double alpha = elu.getAlpha().convertToDouble();
     mapFloats(evaluation,
               [alpha](double x) { return x >= 0 ? x : alpha * std::expm1(x); });
-  } else if (isa<EncodeFloat8Op>(op)) {
-    classify(evaluation, [](double x) -> int64_t { return encodeFloat8(x); });
-  } else if (isa<DecodeFloat8Op>(op)) {
+  } else if (auto encode = dyn_cast<EncodeFloatOp>(op)) {
+    evaluateEncode(encode, evaluation);
+  } else if (auto decode = dyn_cast<DecodeFloatOp>(op)) {
+    const NarrowFloat &format = *narrowFloatOf(decode.getFormat());
     llvm::transform(evaluation.operand(0).ints(),
                     evaluation.addResult().floats().begin(),
-                    [](int64_t code) { return decodeFloat8(uint8_t(code)); });
+                    [&](int64_t code) { return format.decode(uint8_t(code)); });
   } else if (isa<IsNanOp>(op)) {
     classify(evaluation, [](double x) -> int64_t { return std::isnan(x); });
   } else if (auto isInf = dyn_cast<IsInfOp>(op)) {

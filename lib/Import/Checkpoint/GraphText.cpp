@@ -190,8 +190,9 @@ Node GraphText::cast(const Node &x, ElementType element) {
   return emit("cast", x, {element, x.shape()});
 }
 
-Node GraphText::decodeFloat8(const Node &codes) {
-  return emit("decode_float8", codes, {ElementType::F32, codes.shape()});
+Node GraphText::decodeFloat(const Node &codes, ElementType format) {
+  return emit("decode_float", codes, {ElementType::F32, codes.shape()},
+              "format = " + Twine(elementTypeName(format)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,8 +58,8 @@ public:
   Node compare(llvm::StringRef predicate, const Node &lhs, const Node &rhs);
   Node select(const Node &condition, const Node &lhs, const Node &rhs);
   Node cast(const Node &x, ElementType element);
-  /// Values of codes (ui8) of f8E4M3FN, in f32.
-  Node decodeFloat8(const Node &codes);
+  /// Values of codes (ui8) of an 8-bit float format, in f32.
+  Node decodeFloat(const Node &codes, ElementType format);
 
   Node reshape(const Node &x, std::vector<int64_t> shape);
   Node broadcast(const Node &x, std::vector<int64_t> shape);

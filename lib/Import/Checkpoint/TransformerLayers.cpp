@@ -91,11 +91,9 @@ Node TransformerLayers::stored(Role role, StringRef suffix,
     return known->second;
   Node made;
   if (isFloat8(element)) {
-    if (element != ElementType::F8E4M3FN)
-      return fail("has the type f8E5M2, which is not supported");
     Node codes =
         graph.external(tensor->identity, {ElementType::UI8, wanted.shape});
-    made = graph.decodeFloat8(codes);
+    made = graph.decodeFloat(codes, element);
   } else {
     made = graph.external(tensor->identity, tensor->type);
   }

@@ -122,8 +122,8 @@ static LogicalResult castTo(NodeImport &n, Value value, Type type) {
 static LogicalResult castToSmall(NodeImport &n, Value value, int32_t to) {
   NarrowRounding rounding;
   rounding.saturate = n.flag("saturate", true);
-  bool fnuz = to == kFloat8E4M3FNUZ || to == kFloat8E5M2FNUZ;
-  rounding.saturateInfinity = rounding.saturate && (!fnuz || n.version >= 24);
+  bool fnuz = to == onnx::kFloat8E4M3FNUZ || to == onnx::kFloat8E5M2FNUZ;
+  rounding.saturateInfinity = to != kFloat8E8M0 && (!fnuz || n.version >= 24);
   rounding.powers = n.stringAttr("round_mode", "up");
   if (!llvm::is_contained({"up", "down", "nearest"}, rounding.powers))
     return n.error() << "attribute 'round_mode' is '" << rounding.powers

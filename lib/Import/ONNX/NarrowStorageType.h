@@ -16,9 +16,7 @@
 #include "Graph.h"
 #include "NodeImport.h"
 
-namespace llvm {
-struct fltSemantics;
-}
+#include "mpc/Support/NarrowFloat.h"
 
 namespace mpc::onnx {
 
@@ -27,7 +25,7 @@ struct NarrowStorageType {
   int bits = 0;
   bool isSigned = false;
   /// Null for an integer.
-  const llvm::fltSemantics *semantics = nullptr;
+  const NarrowFloat *format = nullptr;
 };
 
 /// Null if `dataType` is not a small type.
@@ -41,8 +39,8 @@ mlir::Type storageTypeOf(int32_t dataType, mlir::MLIRContext *context);
 struct NarrowRounding {
   /// True if overflow gives the largest number, not infinity or NaN.
   bool saturate = true;
-  /// The same for infinities, if the type has none (FNUZ types before version
-  /// 24 convert them to NaN).
+  /// If `saturate`: whether infinities do, too, or become NaN (FLOAT8E8M0, and
+  /// FNUZ types before version 24).
   bool saturateInfinity = true;
   /// Rounding of FLOAT8E8M0, which has only powers of two: "up", "down" or
   /// "nearest".

@@ -17,6 +17,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
@@ -393,7 +394,7 @@ FailureOr<int32_t> NodeImport::forwardNarrowType(Operation *op) {
   int32_t moved = 0;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     int32_t type = narrowStorageType(operand);
-    if (type == 0)
+    if (type == 0 || isa<DecodeFloatOp>(op))
       continue;
     auto movement = dyn_cast<MovementOpInterface>(op);
     bool moves = movement ? movement.givesElements(unsigned(i))

@@ -122,7 +122,7 @@ static Value quantize(NodeImport &n, Value x, Value zeroPoint,
     return nullptr;
   Type type = n.element(x);
   const NarrowStorageType *small = smallTypeOf(target.small);
-  if (small && small->semantics) {
+  if (small && small->format) {
     Value shifted = zeroPoint ? n.op<AddOp>({x, read(n, zeroPoint, type)}) : x;
     NarrowRounding rounding;
     rounding.saturate = rounding.saturateInfinity = n.flag("saturate", true);
@@ -180,7 +180,7 @@ Value mpc::onnx::centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
   if (!zeroPoint)
     return read(n, x, type);
   const NarrowStorageType *small = smallTypeOf(n.narrowStorageType(x));
-  if (small && small->semantics)
+  if (small && small->format)
     return n.op<SubOp>({read(n, x, type), read(n, zeroPoint, type)});
   Type i64 = n.builder.getI64Type();
   return n.cast(n.op<SubOp>({read(n, x, i64), read(n, zeroPoint, i64)}), type);

@@ -77,10 +77,10 @@ int64_t mpc::onnx::bytesOf(int32_t dataType) {
   case kUint8:
   case kInt8:
   case kBool:
-  case kFloat8E4M3FN:
-  case kFloat8E4M3FNUZ:
-  case kFloat8E5M2:
-  case kFloat8E5M2FNUZ:
+  case onnx::kFloat8E4M3FN:
+  case onnx::kFloat8E4M3FNUZ:
+  case onnx::kFloat8E5M2:
+  case onnx::kFloat8E5M2FNUZ:
   case kFloat8E8M0:
   case kFloat4E2M1:
   case kUint4:
@@ -127,7 +127,7 @@ void mpc::onnx::unpack(int32_t dataType, int64_t count, std::string &bytes) {
     return;
   const NarrowStorageType &small = *smallTypeOf(dataType);
   int span = 1 << small.bits;
-  bool isSigned = !small.semantics && small.isSigned;
+  bool isSigned = !small.format && small.isSigned;
   std::string elements(size_t(count), '\0');
   for (int64_t i = 0; i < count; ++i) {
     int shift = int(i % each) * small.bits;
@@ -205,10 +205,10 @@ bool storeTyped(const mpc_onnx::TensorProto &proto, int32_t dataType,
     return take(proto.int32_data(), uint16_t());
   case kUint8:
   case kBool:
-  case kFloat8E4M3FN:
-  case kFloat8E4M3FNUZ:
-  case kFloat8E5M2:
-  case kFloat8E5M2FNUZ:
+  case onnx::kFloat8E4M3FN:
+  case onnx::kFloat8E4M3FNUZ:
+  case onnx::kFloat8E5M2:
+  case onnx::kFloat8E5M2FNUZ:
   case kFloat8E8M0:
   case kFloat4E2M1:
   case kUint4:

@@ -353,7 +353,8 @@ private:
       Value loaded =
           math.load(panel.memory, math.add(at, v * block.lanes), block.lanes);
       if (panel.form == PanelForm::Floats8) {
-        vectors.push_back(decodeFloat8(values, loaded, /*mayBeNaN=*/false));
+        vectors.push_back(decodeFloat(values, loaded, kFloat8E4M3FN,
+                                      /*mayBeNaN=*/false));
         continue;
       }
       Value word = values.extendInt(loaded, b.getI32Type(), !panel.areSigned);

@@ -51,7 +51,7 @@ static Value dequantized(ElementEmitter &emitter, DequantizeOp narrow,
     return values;
   Value numbers;
   if (narrow.getFloat8()) {
-    numbers = decodeFloat8(math, values, /*mayBeNaN=*/false);
+    numbers = decodeFloat(math, values, kFloat8E4M3FN, /*mayBeNaN=*/false);
   } else {
     if (!pairs) {
       numbers = math.extendInt(values, i32, stored.isUnsignedInteger());

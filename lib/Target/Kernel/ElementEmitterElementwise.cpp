@@ -386,11 +386,14 @@ Value Elementwise::emit() {
     return select(operands[0], operands[1], operands[2]);
   if (isa<CastOp>(op))
     return emitCast();
-  if (isa<EncodeFloat8Op>(op))
-    return encodeFloat8(*this, from.isF64() ? truncateToOdd(operands[0])
-                                            : operands[0]);
-  if (isa<DecodeFloat8Op>(op)) {
-    Value number = decodeFloat8(*this, operands[0]);
+  if (auto encode = dyn_cast<EncodeFloatOp>(op))
+    return encodeFloat(
+        *this, from.isF64() ? truncateToOdd(operands[0]) : operands[0],
+        *narrowFloatOf(encode.getFormat()), encode.getSaturate(),
+        encode.roundingMode(), operands.size() > 1 ? operands[1] : Value());
+  if (auto decode = dyn_cast<DecodeFloatOp>(op)) {
+    Value number =
+        decodeFloat(*this, operands[0], *narrowFloatOf(decode.getFormat()));
     return to.isF64() ? extendFloat(number, to) : number;
   }
   if (isa<StopGradientOp>(op))

@@ -14,6 +14,8 @@
 #include "../Math/Functions.h"
 #include "ElementTarget.h"
 
+#include "mpc/Support/NarrowFloat.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -193,6 +195,10 @@ public:
     return isUnsigned ? convert<mlir::arith::UIToFPOp>(x, element)
                       : convert<mlir::arith::SIToFPOp>(x, element);
   }
+  /// Truncates numbers in the range of the signed type `element`.
+  mlir::Value toInt(mlir::Value x, mlir::Type element) {
+    return convert<mlir::arith::FPToSIOp>(x, element);
+  }
   /// Between an index and an integer.
   mlir::Value castIndex(mlir::Value x, mlir::Type type) {
     return make<mlir::arith::IndexCastOp>(type, x);
@@ -250,11 +256,14 @@ protected:
   mlir::Location loc;
 };
 
-/// Decodes codes (i8) of 8-bit floats to f32 (Support/Float8.h).
-mlir::Value decodeFloat8(ValueMath &math, mlir::Value code,
-                         bool mayBeNaN = true);
-/// Encodes f32 numbers.
-mlir::Value encodeFloat8(ValueMath &math, mlir::Value x);
+/// Decodes codes (i8) of `format` to f32, as NarrowFloat::decode.
+mlir::Value decodeFloat(ValueMath &math, mlir::Value code,
+                        const NarrowFloat &format, bool mayBeNaN = true);
+/// Encodes f32 numbers, as NarrowFloat::encode; `random` (i32) is null without
+/// stochastic rounding.
+mlir::Value encodeFloat(ValueMath &math, mlir::Value x,
+                        const NarrowFloat &format, bool saturate,
+                        NarrowFloat::Rounding rounding, mlir::Value random);
 
 /// The functions. Arguments are f32 or f64, scalar or vector.
 class MathExpansion : public ValueMath {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/LosslessEncoding.h"
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 
 #include "gtest/gtest.h"
 
@@ -56,7 +56,7 @@ std::vector<float> widened(const LosslessPanels &form, int64_t count,
           break;
         }
         case Kind::Float8:
-          value = decodeFloat8(uint8_t(form.values[at]));
+          value = kFloat8E4M3FN.decode(uint8_t(form.values[at]));
           break;
         case Kind::Int8:
           value = int8_t(form.values[at]);
@@ -360,9 +360,10 @@ TEST(NarrowFormTest, FindsFloatsOfEightBits) {
   for (int64_t k = 0; k < kDepth; ++k)
     for (float scale : scales) {
       uint8_t code = engine();
-      numbers.push_back((code & kNanFloat8) == kNanFloat8
+      numbers.push_back((code & kFloat8E4M3FN.nanCode()) ==
+                                kFloat8E4M3FN.nanCode()
                             ? 0
-                            : float(decodeFloat8(code)) * scale);
+                            : float(kFloat8E4M3FN.decode(code)) * scale);
     }
   std::optional<LosslessPanels> form =
       findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);

@@ -7,7 +7,7 @@
 #include "mpc/Analysis/FakeQuantization.h"
 
 #include "mpc/Analysis/LosslessEncoding.h"
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 
 #include "gtest/gtest.h"
 

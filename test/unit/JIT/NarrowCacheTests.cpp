@@ -12,7 +12,7 @@
 #include "mpc/JIT/Engine.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
-#include "mpc/Support/Float8.h"
+#include "mpc/Support/NarrowFloat.h"
 #include "mpc/Target/CUDA/Host/HostDevice.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ protected:
     case ElementType::UI8:
       for (uint8_t &code : buffer.as<uint8_t>()) {
         code = random() % 256;
-        if ((code & kNanFloat8) == kNanFloat8)
+        if ((code & kFloat8E4M3FN.nanCode()) == kFloat8E4M3FN.nanCode())
           code = 0;
       }
       break;
@@ -130,9 +130,11 @@ protected:
   }
 
   bool isFloat8() const { return GetParam() == ElementType::F8E4M3FN; }
-  int64_t largestCode() const { return isFloat8() ? kNanFloat8 - 1 : 127; }
+  int64_t largestCode() const {
+    return isFloat8() ? int64_t(kFloat8E4M3FN.largestCode()) : 127;
+  }
   double numberOf(int64_t code) const {
-    return isFloat8() ? decodeFloat8(uint8_t(code)) : double(code);
+    return isFloat8() ? kFloat8E4M3FN.decode(uint8_t(code)) : double(code);
   }
 
   void check(const std::string &policy, int64_t count, const Device &device) {

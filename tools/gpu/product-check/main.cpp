@@ -12,7 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Target/CUDA/Host/Float8.h"
 #include "Target/CUDA/Host/GemmReference.h"
 
 #include "mpc/Runtime/Executable.h"
@@ -53,7 +52,7 @@ static void store(std::byte *to, ElementType type, float value) {
     bits = std::bit_cast<uint16_t>(static_cast<_Float16>(value));
     break;
   default:
-    bits = toFloat8(value, type);
+    bits = narrowFloatOf(type).encode(value);
   }
   std::memcpy(to, &bits, static_cast<size_t>(elementBytes(type)));
 }
@@ -73,7 +72,9 @@ static double load(const std::byte *from, ElementType type) {
   if (type == ElementType::F16)
     return static_cast<float>(
         std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
-  return isFloat8(type) ? fromFloat8(static_cast<uint8_t>(bits), type) : bits;
+  return isFloat8(type)
+             ? float(narrowFloatOf(type).decode(static_cast<uint8_t>(bits)))
+             : bits;
 }
 
 /// Fills an operand. Scales are powers of two.

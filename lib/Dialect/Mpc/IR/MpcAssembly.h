@@ -38,6 +38,12 @@ void printEnumKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
   printer << stringifyEnum(attr.getValue());
 }
 
+/// The optional direction of a rounding: `rounding(up)` or `rounding(down)`.
+mlir::ParseResult parseRounding(mlir::OpAsmParser &parser,
+                                mlir::BoolAttr &roundUp);
+void printRounding(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   mlir::BoolAttr roundUp);
+
 /// Result types of an optimizer: the parameter's, one per state, and optionally
 /// that of a low-precision copy.
 mlir::ParseResult

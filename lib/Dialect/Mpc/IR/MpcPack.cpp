@@ -4,10 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MpcAssembly.h"
 #include "MpcShapes.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -31,6 +33,86 @@ LogicalResult PackOp::inferReturnTypes(MLIRContext *,
       {int64_t(llvm::divideCeil(width, packed.getColumns())),
        packed.getSteps(depth, depth), packed.getStepElements()},
       input.getElementType()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Narrow floats
+//===----------------------------------------------------------------------===//
+
+const NarrowFloat *mpc::narrowFloatOf(Type type) {
+  return TypeSwitch<Type, const NarrowFloat *>(type)
+      .Case([](Float8E4M3FNType) { return &kFloat8E4M3FN; })
+      .Case([](Float8E5M2Type) { return &kFloat8E5M2; })
+      .Case([](Float8E4M3FNUZType) { return &kFloat8E4M3FNUZ; })
+      .Case([](Float8E5M2FNUZType) { return &kFloat8E5M2FNUZ; })
+      .Case([](Float8E8M0FNUType) { return &kFloat8E8M0FNU; })
+      .Case([](Float6E2M3FNType) { return &kFloat6E2M3FN; })
+      .Case([](Float6E3M2FNType) { return &kFloat6E3M2FN; })
+      .Case([](Float4E2M1FNType) { return &kFloat4E2M1FN; })
+      .Default([](Type) { return nullptr; });
+}
+
+static LogicalResult verifyFormat(Operation *op, Type format) { // C1
+  if (narrowFloatOf(format))
+    return success();
+  return op->emitOpError()
+         << "has the format " << format
+         << "; use f8E4M3FN, f8E5M2, f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, "
+            "f6E2M3FN, f6E3M2FN or f4E2M1FN";
+}
+
+ParseResult mpc::parseRounding(OpAsmParser &parser, BoolAttr &roundUp) {
+  if (failed(parser.parseOptionalKeyword("rounding")))
+    return success();
+  StringRef direction;
+  if (parser.parseLParen())
+    return failure();
+  if (parser.parseOptionalKeyword(&direction, {"up", "down"}))
+    return parser.emitError(parser.getCurrentLocation(),
+                            "expected 'up' or 'down'");
+  roundUp = parser.getBuilder().getBoolAttr(direction == "up");
+  return parser.parseRParen();
+}
+
+void mpc::printRounding(OpAsmPrinter &printer, Operation *, BoolAttr roundUp) {
+  if (roundUp)
+    printer << "rounding(" << (roundUp.getValue() ? "up" : "down") << ")";
+}
+
+void EncodeFloatOp::build(OpBuilder &builder, OperationState &state,
+                          Value input, Type format, bool saturate,
+                          Value random) {
+  Type code = builder.getIntegerType(8, /*isSigned=*/false);
+  build(builder, state, cast<RankedTensorType>(input.getType()).clone(code),
+        input, random, format, saturate, /*round_up=*/BoolAttr());
+}
+
+LogicalResult EncodeFloatOp::verify() {
+  if (failed(verifyFormat(*this, getFormat())))
+    return failure();
+  if (getRoundUp() && !isa<Float8E8M0FNUType>(getFormat())) // C2
+    return emitOpError() << "rounds up or down to " << getFormat()
+                         << "; only f8E8M0FNU has a direction";
+  if (getRoundUp() && getRandom()) // C2
+    return emitOpError("rounds at random and in one direction");
+  if (getRandom() && getElementTypeOrSelf(getInput().getType()).isF64()) // C3
+    return emitOpError("rounds f64 at random; cast the input to f32");
+  return success();
+}
+
+void DecodeFloatOp::build(OpBuilder &builder, OperationState &state,
+                          Value input, Type format, Type element) {
+  build(builder, state, cast<RankedTensorType>(input.getType()).clone(element),
+        input, format);
+}
+
+LogicalResult DecodeFloatOp::verify() {
+  if (failed(verifyFormat(*this, getFormat())))
+    return failure();
+  if (isa<Float8E8M0FNUType>(getFormat()) &&
+      getElementTypeOrSelf(getType()).isF16()) // C2
+    return emitOpError("decodes f8E8M0FNU to f16, whose range is smaller");
   return success();
 }
 

@@ -16,7 +16,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
-#include "mpc/Support/Float8.h"
 
 #include <cmath>
 
@@ -161,9 +160,15 @@ KnownRange CastOp::getResultRange(unsigned, Ranges operands) {
     return operands[0];
   return truncated(operands[0]).join({0, 0});
 }
-KnownRange EncodeFloat8Op::getResultRange(unsigned, Ranges) { return {0, 255}; }
-KnownRange DecodeFloat8Op::getResultRange(unsigned, Ranges) {
-  return {-kLargestFloat8, kLargestFloat8};
+KnownRange EncodeFloatOp::getResultRange(unsigned, Ranges) {
+  return {0, std::exp2(narrowFloatOf(getFormat())->bits()) - 1};
+}
+KnownRange DecodeFloatOp::getResultRange(unsigned, Ranges) {
+  const NarrowFloat &format = *narrowFloatOf(getFormat());
+  if (format.hasInfinity())
+    return {};
+  return {format.isSigned ? -format.largest() : format.least(),
+          format.largest()};
 }
 KnownRange SelectOp::getResultRange(unsigned, Ranges operands) {
   return operands[1].join(operands[2]);

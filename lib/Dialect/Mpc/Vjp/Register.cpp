@@ -33,12 +33,12 @@ void mpc::registerVjpModels(DialectRegistry &registry) {
 ArrayRef<StringRef> mpc::nonDifferentiableOps() {
   static constexpr StringRef kNames[] = {
       // No float operand.
-      "mpc.and", "mpc.constant", "mpc.decode_float8", "mpc.gradient_seed",
+      "mpc.and", "mpc.constant", "mpc.decode_float", "mpc.gradient_seed",
       "mpc.iota", "mpc.learning_rate", "mpc.not", "mpc.or", "mpc.random_bits",
       "mpc.shift_left", "mpc.shift_right", "mpc.xor",
       // No float result.
       "mpc.all_finite", "mpc.argmax", "mpc.argmin", "mpc.compare",
-      "mpc.encode_float8", "mpc.is_inf", "mpc.is_nan",
+      "mpc.encode_float", "mpc.is_inf", "mpc.is_nan",
       // End of a training step.
       "mpc.global_norm", "mpc.loss_scale.update", "mpc.optimizer.adagrad",
       "mpc.optimizer.adam", "mpc.optimizer.rmsprop", "mpc.optimizer.sgd",

@@ -6,8 +6,6 @@
 
 #include "GemmReference.h"
 
-#include "Float8.h"
-
 // Use the conversions and activations of the emulated kernels.
 #include "../Prelude/Prelude.h"
 
@@ -31,7 +29,8 @@ static double loadNumber(const void *buffer, ElementType type, int64_t index) {
     return toFloat(static_cast<const bfloat16 *>(buffer)[index]);
   case ElementType::F8E4M3FN:
   case ElementType::F8E5M2:
-    return fromFloat8(static_cast<const uint8_t *>(buffer)[index], type);
+    return narrowFloatOf(type).decode(
+        static_cast<const uint8_t *>(buffer)[index]);
   default:
     return static_cast<const float *>(buffer)[index];
   }
@@ -53,7 +52,7 @@ static void storeNumber(void *buffer, ElementType type, int64_t index,
   case ElementType::F8E4M3FN:
   case ElementType::F8E5M2:
     static_cast<uint8_t *>(buffer)[index] =
-        toFloat8(static_cast<float>(value), type);
+        narrowFloatOf(type).encode(static_cast<float>(value));
     return;
   default:
     static_cast<float *>(buffer)[index] = static_cast<float>(value);

@@ -9,10 +9,16 @@
 
 #include "mpc/Runtime/Gemm.h"
 #include "mpc/Runtime/Status.h"
+#include "mpc/Support/NarrowFloat.h"
 
 #include <span>
 
 namespace mpc {
+
+/// Returns the format of an 8-bit float type.
+inline const NarrowFloat &narrowFloatOf(ElementType type) {
+  return type == ElementType::F8E5M2 ? kFloat8E5M2 : kFloat8E4M3FN;
+}
 
 /// Computes what cuBLASLt would for `problem`, without a GPU: f64 accumulation,
 /// rounded to f32 before the epilogue (not for f64 operands). `buffers` are

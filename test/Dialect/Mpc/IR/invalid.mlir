@@ -572,3 +572,59 @@ func.func @recurrence_gradient_c3(%r: tensor<1x12x4xf32>, %k: tensor<7x2x20xf32>
   %0:2 = mpc.recurrence_gradient linear_gru %r, %k : (tensor<1x12x4xf32>, tensor<7x2x20xf32>) -> (tensor<7x2x12xf32>, tensor<1x2x4xf32>)
   return
 }
+
+// -----
+
+func.func @encode_float_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{'mpc.encode_float' op has the format 'f8E3M4'; use f8E4M3FN, f8E5M2, f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, f6E2M3FN, f6E3M2FN or f4E2M1FN}}
+  %0 = mpc.encode_float %x format(f8E3M4) : tensor<4xf32> to tensor<4xui8>
+  return
+}
+
+// -----
+
+func.func @encode_float_c2_format(%x: tensor<4xf32>) {
+  // expected-error @below {{'mpc.encode_float' op rounds up or down to 'f8E5M2'; only f8E8M0FNU has a direction}}
+  %0 = mpc.encode_float %x format(f8E5M2) rounding(up) : tensor<4xf32> to tensor<4xui8>
+  return
+}
+
+// -----
+
+func.func @encode_float_c2_random(%x: tensor<4xf32>, %r: tensor<4xi32>) {
+  // expected-error @below {{'mpc.encode_float' op rounds at random and in one direction}}
+  %0 = mpc.encode_float %x format(f8E8M0FNU) rounding(down) random(%r : tensor<4xi32>) : tensor<4xf32> to tensor<4xui8>
+  return
+}
+
+// -----
+
+func.func @encode_float_direction(%x: tensor<4xf32>) {
+  // expected-error @below {{expected 'up' or 'down'}}
+  %0 = mpc.encode_float %x format(f8E8M0FNU) rounding(nearest) : tensor<4xf32> to tensor<4xui8>
+  return
+}
+
+// -----
+
+func.func @encode_float_c3(%x: tensor<4xf64>, %r: tensor<4xi32>) {
+  // expected-error @below {{'mpc.encode_float' op rounds f64 at random; cast the input to f32}}
+  %0 = mpc.encode_float %x format(f8E5M2) random(%r : tensor<4xi32>) : tensor<4xf64> to tensor<4xui8>
+  return
+}
+
+// -----
+
+func.func @decode_float_c1(%c: tensor<4xui8>) {
+  // expected-error @below {{'mpc.decode_float' op has the format 'f32'; use f8E4M3FN}}
+  %0 = mpc.decode_float %c format(f32) : tensor<4xui8> to tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @decode_float_c2(%c: tensor<4xui8>) {
+  // expected-error @below {{'mpc.decode_float' op decodes f8E8M0FNU to f16, whose range is smaller}}
+  %0 = mpc.decode_float %c format(f8E8M0FNU) : tensor<4xui8> to tensor<4xf16>
+  return
+}

@@ -55,10 +55,14 @@ func.func @unary(%x: tensor<4xf32>, %i: tensor<4xi32>, %p: tensor<4xi1>) {
   %34 = mpc.gelu %x : tensor<4xf32>
   // CHECK: mpc.is_nan %{{.*}} : tensor<4xf32> -> tensor<4xi1>
   %35 = mpc.is_nan %x : tensor<4xf32> -> tensor<4xi1>
-  // CHECK: mpc.encode_float8 %{{.*}} : tensor<4xf32> to tensor<4xui8>
-  %codes = mpc.encode_float8 %x : tensor<4xf32> to tensor<4xui8>
-  // CHECK: mpc.decode_float8 %{{.*}} : tensor<4xui8> to tensor<4xbf16>
-  %numbers = mpc.decode_float8 %codes : tensor<4xui8> to tensor<4xbf16>
+  // CHECK: mpc.encode_float %{{.*}} format(f8E4M3FN) saturate : tensor<4xf32> to tensor<4xui8>
+  %codes = mpc.encode_float %x format(f8E4M3FN) saturate : tensor<4xf32> to tensor<4xui8>
+  // CHECK: mpc.encode_float %{{.*}} format(f8E8M0FNU) rounding(up) : tensor<4xf32> to tensor<4xui8>
+  %scales = mpc.encode_float %x format(f8E8M0FNU) rounding(up) : tensor<4xf32> to tensor<4xui8>
+  // CHECK: mpc.encode_float %{{.*}} format(f4E2M1FN) random(%{{.*}} : tensor<4xi32>) : tensor<4xf32> to tensor<4xui8>
+  %drawn = mpc.encode_float %x format(f4E2M1FN) random(%i : tensor<4xi32>) : tensor<4xf32> to tensor<4xui8>
+  // CHECK: mpc.decode_float %{{.*}} format(f8E4M3FN) : tensor<4xui8> to tensor<4xbf16>
+  %numbers = mpc.decode_float %codes format(f8E4M3FN) : tensor<4xui8> to tensor<4xbf16>
   %36 = mpc.is_inf %x {negative = false} : tensor<4xf32> -> tensor<4xi1>
   // CHECK: mpc.cast %{{.*}} : tensor<4xf32> to tensor<4xbf16>
   // CHECK-NEXT: mpc.cast %{{.*}} pinned : tensor<4xf32> to tensor<4xi64>

@@ -19,7 +19,7 @@ func.func @narrow_cache(%q: tensor<1x2x1x16xf32>, %k: tensor<8x1x2x16xi8>, %ks: 
   %0 = mpc.cast %k : tensor<8x1x2x16xi8> to tensor<8x1x2x16xf32>
   %1 = mpc.mul %0, %ks : (tensor<8x1x2x16xf32>, tensor<8x1x2x1xf32>) -> tensor<8x1x2x16xf32>
   %2 = mpc.transpose %1 [1, 2, 0, 3] : tensor<8x1x2x16xf32> to tensor<1x2x8x16xf32>
-  %3 = mpc.decode_float8 %v : tensor<8x1x2x16xui8> to tensor<8x1x2x16xf32>
+  %3 = mpc.decode_float %v format(f8E4M3FN) : tensor<8x1x2x16xui8> to tensor<8x1x2x16xf32>
   %4 = mpc.mul %3, %vs : (tensor<8x1x2x16xf32>, tensor<8x1x2x1xf32>) -> tensor<8x1x2x16xf32>
   %5 = mpc.transpose %4 [1, 2, 0, 3] : tensor<8x1x2x16xf32> to tensor<1x2x8x16xf32>
   %6 = mpc.attention %q, %2, %5 scale(0.25) : (tensor<1x2x1x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>) -> tensor<1x2x1x16xf32>

@@ -23,7 +23,7 @@ func.func @scale_rows(%x: tensor<4x2x16xf32>) -> (tensor<4x2x16xi8>, tensor<4x2x
 // CHECK-LABEL: func.func @widen_rows
 // CPU: mpc.fusion kind(attention) {{.*}}tensor<8x1x2x16xi8>{{.*}}tensor<8x1x2x16xui8>
 // CPU-DAG: mpc.cast
-// CPU-DAG: mpc.decode_float8
+// CPU-DAG: mpc.decode_float
 // CPU: mpc.attention
 // CPU-NOT: mpc.fusion
 // CUDA: mpc.fusion kind(elementwise)
@@ -33,7 +33,7 @@ func.func @widen_rows(%q: tensor<1x2x1x16xf32>, %k: tensor<8x1x2x16xi8>, %ks: te
   %0 = mpc.cast %k : tensor<8x1x2x16xi8> to tensor<8x1x2x16xf32>
   %1 = mpc.mul %0, %ks : (tensor<8x1x2x16xf32>, tensor<8x1x2x1xf32>) -> tensor<8x1x2x16xf32>
   %2 = mpc.transpose %1 [1, 2, 0, 3] : tensor<8x1x2x16xf32> to tensor<1x2x8x16xf32>
-  %3 = mpc.decode_float8 %v : tensor<8x1x2x16xui8> to tensor<8x1x2x16xf32>
+  %3 = mpc.decode_float %v format(f8E4M3FN) : tensor<8x1x2x16xui8> to tensor<8x1x2x16xf32>
   %4 = mpc.mul %3, %vs : (tensor<8x1x2x16xf32>, tensor<8x1x2x1xf32>) -> tensor<8x1x2x16xf32>
   %5 = mpc.transpose %4 [1, 2, 0, 3] : tensor<8x1x2x16xf32> to tensor<1x2x8x16xf32>
   %6 = mpc.attention %q, %2, %5 scale(0.25) : (tensor<1x2x1x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>) -> tensor<1x2x1x16xf32>

@@ -7,7 +7,6 @@
 #include "BlasTesting.h"
 
 #include "CUDA/CublasGemm.h"
-#include "Target/CUDA/Host/Float8.h"
 #include "Target/CUDA/Host/GemmReference.h"
 
 #include "gtest/gtest.h"
@@ -34,7 +33,7 @@ static std::vector<std::byte> draw(ElementType type, int64_t bytes,
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof(bits));
     if (isFloat8(type))
-      bits = toFloat8(value, type);
+      bits = narrowFloatOf(type).encode(value);
     else if (type == ElementType::BF16)
       bits >>= 16;
     else if (!isFloat(type))
@@ -57,7 +56,7 @@ static double numberAt(const std::vector<std::byte> &from, ElementType type,
   if (type == ElementType::F64)
     return wide;
   if (isFloat8(type))
-    return fromFloat8(uint8_t(bits), type);
+    return float(narrowFloatOf(type).decode(uint8_t(bits)));
   if (!isFloat(type))
     return bits;
   if (type == ElementType::BF16)

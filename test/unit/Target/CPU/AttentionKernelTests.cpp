@@ -193,10 +193,14 @@ static std::string scaledAttention(int64_t heads, int64_t groups, int64_t s,
   }
   for (const char *name : {"k", "v"})
     text += llvm::formatv(
-        "%{0}n = {1} %{0} : {2} to {3}\n%{0}p = mpc.mul %{0}n, %{0}s : ({3}, "
+        "%{0}n = {1} : {2} to {3}\n%{0}p = mpc.mul %{0}n, %{0}s : ({3}, "
         "{4}) -> {3}\n%{0}t = mpc.transpose %{0}p [1, 2, 0, 3] : {3} to {5}\n",
-        name, isFloat8 ? "mpc.decode_float8" : "mpc.cast", codes, wide, scales,
-        turned);
+        name,
+        llvm::formatv(isFloat8 ? "mpc.decode_float %{0} format(f8E4M3FN)"
+                               : "mpc.cast %{0}",
+                      name)
+            .str(),
+        codes, wide, scales, turned);
   return text + "%0 = mpc.attention " + query + ", %kt, %vt" +
          (mask.empty() ? "" : " mask(%m)") + " scale(6.250000e-02)" + maskUse +
          " : (" + rows + "f32>, " + turned + ", " + turned +

@@ -30,29 +30,77 @@ def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
   }];
 }
 
-class Mpc_CodeOp<string mnemonic, string text, Type from, Type to, list<Trait> traits = []>
-    : Mpc_Op<mnemonic, "Elementwise", "4 * ::mpc::elementCount(getResult())",
-             !listconcat([SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_Range], traits)> {
-  let summary = text;
-  let arguments = (ins from:$input);
-  let results = (outs to:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
-}
-def Mpc_EncodeFloat8Op : Mpc_CodeOp<"encode_float8", "Code of the nearest 8-bit float", Mpc_FloatTensor,
-                                    RankedTensorOf<[UI8]>, [Mpc_OrderOpInterface]> {
+defvar Mpc_CodeTraits = [SameOperandsAndResultShape, Mpc_ElementwiseOpInterface, Mpc_Range];
+def Mpc_CodeTensor : RankedTensorOf<[UI8]>;
+def Mpc_EncodeFloatOp : Mpc_Op<"encode_float", "Elementwise", "4 * ::mpc::elementCount(getResult())",
+                               !listconcat(Mpc_CodeTraits, [Mpc_OrderOpInterface])> {
+  let summary = "Convert to a float format of 4 to 8 bits";
   let description = [{
-    The 8-bit float is f8E4M3FN: a sign, four exponent bits with bias 7 and three
-    fraction bits, no infinity (Micikevicius et al., arXiv 2209.05433). Rounds once,
-    to nearest, ties to even; values above 448 saturate to 448, NaN becomes code 127
-    or 255.
+    Rounds each element once to `format` and returns its code, one per byte
+    (`mpc::NarrowFloat`): f8E4M3FN and f8E5M2 (Micikevicius et al., arXiv
+    2209.05433), f8E4M3FNUZ and f8E5M2FNUZ (Noune et al., arXiv 2206.02915), and
+    f8E8M0FNU, f6E2M3FN, f6E3M2FN and f4E2M1FN of the OCP Microscaling Formats
+    Specification 1.0.
+
+    Rounds to nearest, ties to even, unless `rounding` or `random` says otherwise.
+    Numbers that round to more than the largest finite number become infinity, in
+    formats without infinity NaN, in formats without both the largest number; with
+    `saturate` always the largest number, also infinities. NaN stays NaN; a format
+    without NaN gives its largest number with `saturate` (as PTX's cvt.satfinite),
+    else the code of minus zero.
+
+    f8E8M0FNU has powers of two from 2^-127 and no sign: it encodes the magnitude,
+    zero as 2^-127. Its significand is 1, so ties round up. `rounding(down)`
+    (`round_up` is false) rounds towards zero, where finite numbers do not overflow,
+    `rounding(up)` away from it.
+
+    `random`, from `mpc.random_bits`, rounds stochastically: with `step` the
+    distance between adjacent numbers of the format around |x|, and `f` the
+    fraction of |x| / step, the magnitude is rounded up if
+    `floor(f * 2^31) + floor(random / 2) >= 2^31`, else down. The mean over all
+    random bits is x, up to 2^-31 steps, for normal and subnormal numbers. For
+    normal numbers of the format this is the addition of random bits to the
+    truncated bits of the significand, as by PTX's `cvt.rs`.
+    - (C1) `format` is one of the above.
+    - (C2) with `rounding` the format is f8E8M0FNU, and there is no `random`.
+    - (C3) an input with `random` has at most 32 bits.
+  }];
+  let arguments = (ins Mpc_FloatTensor:$input, Optional<RankedTensorOf<[I32, UI32]>>:$random,
+                       TypeAttr:$format, UnitAttr:$saturate,
+                       OptionalAttr<BoolAttr>:$round_up);
+  let results = (outs Mpc_CodeTensor:$result);
+  let assemblyFormat = [{
+    $input `format` `(` $format `)` (`saturate` $saturate^)? custom<Rounding>($round_up)
+    (`random` `(` $random^ `:` type($random) `)`)? attr-dict `:` type($input) `to` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Type":$format, "bool":$saturate,
+                                 CArg<"::mlir::Value", "{}">:$random)>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = members # [{
+    /// Rounding of NarrowFloat::encode.
+    ::mpc::NarrowFloat::Rounding roundingMode() {
+      if (getRandom())
+        return ::mpc::NarrowFloat::Rounding::Random;
+      if (std::optional<bool> up = getRoundUp())
+        return *up ? ::mpc::NarrowFloat::Rounding::Up : ::mpc::NarrowFloat::Rounding::Down;
+      return ::mpc::NarrowFloat::Rounding::Nearest;
+    }
   }];
 }
-def Mpc_DecodeFloat8Op : Mpc_CodeOp<"decode_float8", "Value of the code of an 8-bit float",
-                                    RankedTensorOf<[UI8]>, Mpc_FloatTensor, [Mpc_Exact]> {
+def Mpc_DecodeFloatOp : Mpc_Op<"decode_float", "Elementwise", "4 * ::mpc::elementCount(getResult())",
+                               !listconcat(Mpc_CodeTraits, [Mpc_Exact])> {
+  let summary = "Values of codes of a float format of 4 to 8 bits";
   let description = [{
-    The inverse of `mpc.encode_float8`, exact in every float type; codes 127 and 255
-    give NaN.
+    Returns the number that each code of `mpc.encode_float` represents. Exact. Bits
+    above those of the format are ignored.
+    - (C1) `format` is a format of `mpc.encode_float`.
+    - (C2) the result is not f16 for f8E8M0FNU, whose range is larger.
   }];
+  let arguments = (ins Mpc_CodeTensor:$input, TypeAttr:$format);
+  let results = (outs Mpc_FloatTensor:$result);
+  let assemblyFormat = "$input `format` `(` $format `)` attr-dict `:` type($input) `to` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Type":$format, "::mlir::Type":$element)>];
+  let hasVerifier = 1;
 }
 
 def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegments]> {
@@ -64,7 +112,7 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
     2, too. `scale` defaults to 1. `zero` is an operand or one common value. With
     `offset` instead, `result = scale * values + offset[p, k / G, c]`, rounded once
     to f32 (GGUF's formats with a minimum per block). With
-    `float8` bytes are codes of `mpc.decode_float8`. With `nibbles` (unsigned 4-bit
+    `float8` bytes are codes of f8E4M3FN (`mpc.decode_float`). With `nibbles` (unsigned 4-bit
     values) byte `[p, i, c]` holds k index `2 * i` in its low four bits and
     `2 * i + 1` in its high ones. With `depth` D, for dot-product units that
     multiply D k indices at once, element `[p, i, D * c + h]` is k index `D * i + h`

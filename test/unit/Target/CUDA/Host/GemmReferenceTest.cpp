@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Target/CUDA/Host/GemmReference.h"
-#include "Target/CUDA/Host/Float8.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
@@ -22,56 +21,6 @@
 using namespace mpc;
 
 namespace {
-
-//===----------------------------------------------------------------------===//
-// Floats of 8 bits
-//===----------------------------------------------------------------------===//
-
-const llvm::fltSemantics &semanticsOf(ElementType type) {
-  return type == ElementType::F8E5M2 ? llvm::APFloat::Float8E5M2()
-                                     : llvm::APFloat::Float8E4M3FN();
-}
-
-TEST(Float8, ReadsEveryNumber) {
-  for (ElementType type : {ElementType::F8E4M3FN, ElementType::F8E5M2})
-    for (unsigned bits = 0; bits < 256; ++bits) {
-      llvm::APFloat exact(semanticsOf(type), llvm::APInt(8, bits));
-      float value = fromFloat8(uint8_t(bits), type);
-      ASSERT_EQ(std::isnan(value), exact.isNaN()) << bits;
-      if (std::isnan(value))
-        continue;
-      ASSERT_EQ(llvm::bit_cast<uint32_t>(value),
-                llvm::bit_cast<uint32_t>(exact.convertToFloat()))
-          << bits;
-      // Representable numbers round-trip, infinity becomes the largest.
-      if (!exact.isInfinity()) {
-        ASSERT_EQ(toFloat8(value, type), bits);
-      }
-    }
-}
-
-// Every upper half of an f32, and the number in the middle of two.
-TEST(Float8, RoundsToNearest) {
-  for (ElementType type : {ElementType::F8E4M3FN, ElementType::F8E5M2})
-    for (uint32_t upper = 0; upper < 1 << 16; ++upper)
-      for (uint32_t lower : {0u, 1u, 0x8000u}) {
-        float value = llvm::bit_cast<float>(upper << 16 | lower);
-        llvm::APFloat rounded(value);
-        bool loses;
-        rounded.convert(semanticsOf(type), llvm::APFloat::rmNearestTiesToEven,
-                        &loses);
-        uint8_t bits = toFloat8(value, type);
-        if (std::isnan(value)) {
-          ASSERT_TRUE(std::isnan(fromFloat8(bits, type)));
-          continue;
-        }
-        // Too large: the largest number, not infinity or NaN.
-        if (!rounded.isFinite())
-          rounded =
-              llvm::APFloat::getLargest(semanticsOf(type), std::signbit(value));
-        ASSERT_EQ(bits, rounded.bitcastToAPInt().getZExtValue()) << value;
-      }
-}
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -267,8 +216,8 @@ TEST(GemmReference, ScalesEightBits) {
   Buffers buffers(p);
   auto *a = buffers.as<uint8_t>(Role::A), *b = buffers.as<uint8_t>(Role::B);
   for (int i = 0; i < 256; ++i) {
-    a[i] = toFloat8(float((i * 7 + 1) % 11 - 5), p.operandA);
-    b[i] = toFloat8(float((i * 5 + 2) % 7 - 3), p.operandB);
+    a[i] = narrowFloatOf(p.operandA).encode(float((i * 7 + 1) % 11 - 5));
+    b[i] = narrowFloatOf(p.operandB).encode(float((i * 5 + 2) % 7 - 3));
   }
   *buffers.as<float>(Role::ScaleA) = 0.5f;
   *buffers.as<float>(Role::ScaleB) = 0.25f;
@@ -283,15 +232,15 @@ TEST(GemmReference, ScalesEightBits) {
     for (int n = 0; n < 16; ++n) {
       float sum = 0;
       for (int k = 0; k < 16; ++k)
-        sum += fromFloat8(a[m * 16 + k], p.operandA) *
-               fromFloat8(b[n * 16 + k], p.operandB);
+        sum += narrowFloatOf(p.operandA).decode(a[m * 16 + k]) *
+               narrowFloatOf(p.operandB).decode(b[n * 16 + k]);
       float value = sum * 0.125f +
                     llvm::bit_cast<float>(
                         uint32_t(buffers.as<uint16_t>(Role::Bias)[n]) << 16);
       largest = std::max(largest, std::abs(value));
       saturates |= std::abs(16 * value) > 448;
       ASSERT_EQ(buffers.as<uint8_t>(Role::Result)[m * 16 + n],
-                toFloat8(16 * value, p.result));
+                narrowFloatOf(p.result).encode(16 * value));
     }
   EXPECT_TRUE(saturates);
   EXPECT_EQ(*buffers.as<float>(Role::Amax), largest);
