@@ -4,9 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../NarrowFloatKernel.h"
 #include "LoopKernelText.h"
-
-#include "mpc/Support/NarrowFloat.h"
 
 #include "gtest/gtest.h"
 
@@ -88,71 +87,14 @@ TEST(ElementwiseKernel, SpecialValues) {
   expectForTypes({"f32", "f64"}, unaryKernel(ops, "tensor<1x1x$T>"), check);
 }
 
-/// Fills a tensor with every code, with random words, or with numbers of every
-/// exponent, many of them halfway between two of `format`, and special values.
-static void fillForFormat(const NarrowFloat &format,
-                          reference::Tensor &tensor) {
-  std::mt19937 engine(7);
-  bool areCodes = tensor.getElementType().isUnsignedInteger(8);
-  for (auto [i, value] : llvm::enumerate(tensor.ints()))
-    value = areCodes ? int64_t(i % 256) : int64_t(int32_t(engine()));
-  const double special[] = {0,          INFINITY, 1e30,           0x1p-127,
-                            0x1.8p-127, NAN,      0x1.fffffep127, 0x1p-149};
-  for (auto [i, value] : llvm::enumerate(tensor.floats())) {
-    unsigned code = engine() % format.largestCode();
-    double low = format.magnitudeOf(code), high = format.magnitudeOf(code + 1);
-    double magnitude = i % 3 == 0
-                           ? low + (high - low) * double(engine() % 8) / 8
-                           : std::ldexp(1 + double(engine()) * 0x1p-32,
-                                        int(engine() % 300) - 150);
-    if (i % 11 == 0)
-      magnitude = special[i / 11 % std::size(special)];
-    value = reference::roundTo(i % 2 ? magnitude : -magnitude,
-                               tensor.getElementType());
-  }
-}
-
 TEST(ElementwiseKernel, NarrowFloats) {
-  for (auto [name, format] : {std::pair("f8E4M3FN", &kFloat8E4M3FN),
-                              {"f8E5M2", &kFloat8E5M2},
-                              {"f8E4M3FNUZ", &kFloat8E4M3FNUZ},
-                              {"f8E5M2FNUZ", &kFloat8E5M2FNUZ},
-                              {"f8E8M0FNU", &kFloat8E8M0FNU},
-                              {"f6E2M3FN", &kFloat6E2M3FN},
-                              {"f6E3M2FN", &kFloat6E3M2FN},
-                              {"f4E2M1FN", &kFloat4E2M1FN}}) {
-    std::string head = "format(" + std::string(name) + ")";
-    // E8M0's range exceeds f16's.
-    std::string wide = format->hasZero() ? "$T" : "f32";
-    std::vector<std::string> codes = {
-        "encode_float %x " + head, "encode_float %x " + head + " saturate",
-        "encode_float %s " + head + " random(%r : tensor<7x143xi32>)",
-        "encode_float %s " + head + " saturate random(%r : tensor<7x143xi32>)"};
-    if (!format->hasZero())
-      for (const char *mode : {" rounding(down)", " rounding(up)"})
-        codes.push_back("encode_float %x " + head + mode);
-    std::string body, types, values;
-    for (auto [i, op] : llvm::enumerate(codes)) {
-      std::string id = "%c" + std::to_string(i);
-      std::string from = op.find("%s") == std::string::npos ? "$T" : "f32";
-      body += id + " = mpc." + op + " : tensor<7x143x" + from +
-              "> to tensor<7x143xui8>\n";
-      types += "tensor<7x143xui8>, ";
-      values += id + ", ";
-    }
-    std::string result = "tensor<7x143x" + wide + ">";
-    body += "%y = mpc.decode_float %c " + head + " : tensor<7x143xui8> to " +
-            result + "\nreturn " + values + "%y : " + types + result;
+  for (const NamedFormat &named : kNarrowFormats) {
     KernelCheck check;
-    auto fill = [format = format](unsigned, reference::Tensor &tensor) {
-      fillForFormat(*format, tensor);
+    auto fill = [&](unsigned, reference::Tensor &tensor) {
+      fillForFormat(*named.format, tensor);
     };
     check.adjust = fill;
-    expectForTypes(kFloats,
-                   loopKernel("%x: tensor<7x143x$T>, %c: tensor<7x143xui8>, "
-                              "%r: tensor<7x143xi32>, %s: tensor<7x143xf32>",
-                              types + result, body),
-                   check);
+    expectForTypes(kFloats, narrowFloatKernel(named), check);
   }
 }
 
