@@ -167,7 +167,7 @@ static SmallVector<int64_t> freeDims(int64_t rank, ArrayRef<int64_t> a,
 static LogicalResult convertDotGeneral(OpImport &op) {
   auto dot = cast<stablehlo::DotGeneralOp>(op.op);
   stablehlo::DotDimensionNumbersAttr dims = dot.getDotDimensionNumbers();
-  Value lhs = op.in(0), rhs = op.in(1);
+  Value lhs = op.numbers(0), rhs = op.numbers(1);
   if (!lhs || !rhs)
     return failure();
   ArrayRef<int64_t> shape = OpImport::shape(dot.getResult());

@@ -9,6 +9,7 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
@@ -126,9 +127,20 @@ static LogicalResult convertMultiply(OpImport &op) {
 }
 
 static LogicalResult convertConvert(OpImport &op) {
-  Value value = op.in(0);
+  Value value = op.numbers(0);
   Type to = OpImport::element(op.op->getResult(0));
   Type from = OpImport::element(value);
+  if (narrowFloatOf(to)) {
+    // Integers of 16 bits are exact in f32.
+    if (auto integer = dyn_cast_if_present<IntegerType>(from))
+      value = op.cast(value, integer.getWidth() <= 16
+                                 ? Type(op.builder.getF32Type())
+                                 : op.builder.getF64Type());
+    Type code = op.builder.getIntegerType(8, /*isSigned=*/false);
+    return op.result(
+        op.makeTyped<EncodeFloatOp>(OpImport::shape(value), code, value,
+                                    op.attr("format", TypeAttr::get(to))));
+  }
   // A narrowing float cast of the model is pinned.
   bool rounds = isa_and_nonnull<FloatType>(from) && isa<FloatType>(to) &&
                 to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();

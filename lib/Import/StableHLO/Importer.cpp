@@ -13,12 +13,14 @@
 #include "mpc/Dialect/Mpc/IR/CreateChecked.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/Verifier.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -58,23 +60,47 @@ static Converter findConverter(StringRef name) {
   return table.lookup(name);
 }
 
-/// Returns true if `op` uses floats of 8 bits or fewer, which some programs
-/// contain but no op supports.
-static bool hasSmallFloats(Operation &op) {
-  auto isSmall = [](Type type) {
+Type hlo::storedType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !narrowFloatOf(tensor.getElementType()))
+    return type;
+  return tensor.clone(
+      IntegerType::get(type.getContext(), 8, IntegerType::Unsigned));
+}
+
+/// Returns true if `op` computes in floats of 8 bits or fewer. Others move
+/// their codes, convert them, or multiply decoded numbers.
+static bool computesInSmallFloats(Operation &op) {
+  static const llvm::StringSet<> movements = {"func.call",
+                                              "func.return",
+                                              "stablehlo.broadcast",
+                                              "stablehlo.broadcast_in_dim",
+                                              "stablehlo.concatenate",
+                                              "stablehlo.convert",
+                                              "stablehlo.optimization_barrier",
+                                              "stablehlo.reshape",
+                                              "stablehlo.reverse",
+                                              "stablehlo.slice",
+                                              "stablehlo.transpose"};
+  StringRef name = op.getName().getStringRef();
+  bool moves = movements.contains(name);
+  auto isRefused = [&](Type type) {
     auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-    return element && element.getWidth() <= 8;
+    return element && element.getWidth() <= 8 &&
+           !(moves && narrowFloatOf(element));
   };
-  return llvm::any_of(op.getOperandTypes(), isSmall) ||
-         llvm::any_of(op.getResultTypes(), isSmall);
+  if (llvm::any_of(op.getResultTypes(), isRefused))
+    return true;
+  moves |= name == "stablehlo.dot_general";
+  return llvm::any_of(op.getOperandTypes(), isRefused);
 }
 
 LogicalResult Importer::importBlock(Block &block, Scope &scope,
                                     SmallVectorImpl<Value> &results) {
   for (Operation &op : block) {
-    if (hasSmallFloats(op))
-      return op.emitOpError() << "uses 8-bit floats, which are not supported; "
-                                 "trace it with a wider type";
+    if (computesInSmallFloats(op))
+      return op.emitOpError() << "computes in floats of 8 bits or fewer; "
+                                 "convert its operands to a wider type";
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       for (Value value : op.getOperands())
         results.push_back(scope.find(value));
@@ -238,15 +264,20 @@ OwningOpRef<ModuleOp> Importer::run() {
   }
   OwningOpRef<ModuleOp> module = ModuleOp::create(source.getLoc());
   builder.setInsertionPointToStart(module->getBody());
-  auto function = func::FuncOp::create(builder, main.getLoc(), "main",
-                                       main.getFunctionType());
+  auto stored = [](ArrayRef<Type> types) {
+    return llvm::map_to_vector(types, storedType);
+  };
+  auto function = func::FuncOp::create(
+      builder, main.getLoc(), "main",
+      builder.getFunctionType(stored(main.getArgumentTypes()),
+                              stored(main.getResultTypes())));
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToStart(body);
   SmallVector<Value> arguments(body->getArguments()), results;
   if (failed(call(main, "main", arguments, /*isSpread=*/false, results)))
     return {};
   for (auto [i, value] : llvm::enumerate(results))
-    if (!value || value.getType() != main.getResultTypes()[i]) {
+    if (!value || value.getType() != function.getResultTypes()[i]) {
       main.emitError("result ")
           << i << " does not have the type that @main declares";
       return {};

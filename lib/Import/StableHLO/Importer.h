@@ -17,6 +17,10 @@
 
 namespace mpc::hlo {
 
+/// Returns the type of the value that represents one of `type`: codes (ui8) for
+/// floats of 4 to 8 bits (mpc.encode_float), else the type itself.
+mlir::Type storedType(mlir::Type type);
+
 /// Values of a function or region during flattening.
 struct Scope {
   llvm::DenseMap<mlir::Value, mlir::Value> values;

@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
@@ -44,6 +45,15 @@ Value OpImport::of(Value source) {
 
 Value OpImport::in(unsigned i) { return of(op->getOperand(i)); }
 
+Value OpImport::numbers(unsigned i) {
+  Type format = element(op->getOperand(i));
+  Value value = in(i);
+  if (!narrowFloatOf(format))
+    return value;
+  return makeTyped<DecodeFloatOp>(shape(value), builder.getF32Type(), value,
+                                  attr("format", TypeAttr::get(format)));
+}
+
 SmallVector<Value> OpImport::of(ValueRange sources) {
   return llvm::map_to_vector(sources, [&](Value each) { return of(each); });
 }
@@ -55,11 +65,11 @@ void OpImport::set(unsigned i, Value value) {
     hasFailed = true;
     return;
   }
-  bool fits = scope.isSpread ? element(value) == element(op->getResult(i))
-                             : value.getType() == op->getResult(i).getType();
+  Type wanted = storedType(op->getResult(i).getType());
+  bool fits = scope.isSpread ? element(value) == getElementTypeOrSelf(wanted)
+                             : value.getType() == wanted;
   if (!fits) {
-    error() << "has the type " << value.getType() << ", expected "
-            << op->getResult(i).getType();
+    error() << "has the type " << value.getType() << ", expected " << wanted;
     return;
   }
   scope.values[op->getResult(i)] = value;

@@ -49,6 +49,9 @@ public:
 
   /// Returns the imported value of operand `i`.
   mlir::Value in(unsigned i);
+  /// The same; f32 numbers for floats of 4 to 8 bits, which values hold as
+  /// codes (storedType).
+  mlir::Value numbers(unsigned i);
   /// Returns the imported value of a source value.
   mlir::Value of(mlir::Value source);
   llvm::SmallVector<mlir::Value> of(mlir::ValueRange sources);

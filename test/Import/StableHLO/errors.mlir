@@ -126,8 +126,17 @@ func.func @main(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xf
 // -----
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{uses 8-bit floats, which are not supported; trace it with a wider type}}
-  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  // expected-error @below {{computes in floats of 8 bits or fewer; convert its operands to a wider type}}
+  %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E3M4>
+  %1 = stablehlo.convert %0 : (tensor<4xf8E3M4>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf8E4M3FN>) -> tensor<4xf32> {
+  // expected-error @below {{computes in floats of 8 bits or fewer; convert its operands to a wider type}}
+  %0 = stablehlo.add %x, %x : tensor<4xf8E4M3FN>
   %1 = stablehlo.convert %0 : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }

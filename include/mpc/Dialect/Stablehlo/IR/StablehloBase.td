@@ -38,7 +38,8 @@ def Stablehlo_Dialect : Dialect {
 
 def Stablehlo_Float
     : AnyTypeOf<[F16, BF16, F32, F64, F8E4M3FN, F8E5M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E4M3B11FNUZ,
-                 F8E4M3, F8E3M4], "float of 8 to 64 bits">;
+                 F8E4M3, F8E3M4, F8E8M0FNU, F6E2M3FN, F6E3M2FN, F4E2M1FN],
+                "float of 4 to 64 bits">;
 def Stablehlo_Int : AnyTypeOf<[I<4>, I8, I16, I32, I64, UI<4>, UI8, UI16, UI32, UI64],
                               "integer of 4 to 64 bits">;
 def Stablehlo_IntOrBool : AnyTypeOf<[I1, Stablehlo_Int], "boolean or integer">;
