@@ -306,6 +306,7 @@ static void shareWideScales(LosslessPanels &form, const Panels &panels) {
       llvm::all_of(form.scales, exactHalf))
     return;
   std::vector<GroupScale> scales;
+  scales.reserve(form.scales.size());
   for (float scale : form.scales)
     scales.push_back({scale, 0, 0});
   std::vector<int16_t> integers;
