@@ -22,9 +22,22 @@ using namespace mpc::reference;
 // Rounding
 //===----------------------------------------------------------------------===//
 
+static double decodeFloat8E5M2(uint8_t code) {
+  return APFloat(APFloat::Float8E5M2(), APInt(8, code)).convertToDouble();
+}
+
+static uint8_t encodeFloat8E5M2(double value) {
+  APFloat rounded(value);
+  bool lost;
+  rounded.convert(APFloat::Float8E5M2(), APFloat::rmNearestTiesToEven, &lost);
+  return uint8_t(rounded.bitcastToAPInt().getZExtValue());
+}
+
 double mpc::reference::roundTo(double value, Type floatType) {
   if (isa<Float8E4M3FNType>(floatType))
     return decodeFloat8(encodeFloat8(value));
+  if (isa<Float8E5M2Type>(floatType))
+    return decodeFloat8E5M2(encodeFloat8E5M2(value));
   return withRounding(Rounding::Declared, floatType,
                       [&](auto round) { return round(value); });
 }
@@ -156,6 +169,11 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
       value = decodeFloat8(uint8_t(*source++));
     return tensor;
   }
+  if (isa<Float8E5M2Type>(elementType)) {
+    for (double &value : tensor.floats())
+      value = decodeFloat8E5M2(uint8_t(*source++));
+    return tensor;
+  }
   bool isBoolean = elementType.isInteger(1);
   withStorage(elementType, [&](auto storage) {
     auto read = [&](auto target) {
@@ -191,6 +209,11 @@ void Tensor::toBytes(void *data) const {
   if (isa<Float8E4M3FNType>(elementType)) {
     for (double value : floats())
       *target++ = char(encodeFloat8(value));
+    return;
+  }
+  if (isa<Float8E5M2Type>(elementType)) {
+    for (double value : floats())
+      *target++ = char(encodeFloat8E5M2(value));
     return;
   }
   withStorage(elementType, [&](auto storage) {

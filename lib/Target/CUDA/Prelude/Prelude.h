@@ -64,6 +64,14 @@ struct bfloat16 {
   unsigned short bits;
 };
 
+/// 8-bit floats f8E4M3FN and f8E5M2: operands of matrix instructions only.
+struct e4m3 {
+  unsigned char bits;
+};
+struct e5m2 {
+  unsigned char bits;
+};
+
 namespace detail {
 /// Returns the largest power of two that divides `bytes`, at most 16: accesses
 /// are at most 128 bits wide.
