@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the package torch has 8-bit floats")
 mmaemu = pytest.importorskip("mmaemu", reason="the package mmaemu emulates cuBLAS")
 
-M, N, K = 40, 64, 416
+M, N, K = 256, 192, 416
 TYPES = {"f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2}
 ARCHITECTURES = {"sm_89": "ada", "sm_90a": "hopper"}
 

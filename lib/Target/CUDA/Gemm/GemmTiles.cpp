@@ -159,8 +159,11 @@ static SmallVector<int64_t> depthsOf(const FusedGemm &problem,
 static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
                                         const CudaTarget &target) {
   std::vector<GemmTiles> shapes;
-  for (const MatrixUnit *unit : {wgmmaUnit(problem, target), problem.unit}) {
-    if (!unit)
+  const MatrixUnit *wgmma = wgmmaUnit(problem, target);
+  for (const MatrixUnit *unit : {wgmma, problem.unit}) {
+    // The two instructions round sums of 8-bit floats differently: the bits of
+    // a matmul must not depend on its tiles.
+    if (!unit || (wgmma && unit != wgmma && wgmma->isFloat8()))
       continue;
     bool promotes = needsPromotion(problem, *unit, target);
     for (const BlockTile &shape : unit->tiles)
