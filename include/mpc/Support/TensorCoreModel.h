@@ -153,7 +153,7 @@ MPC_UNCHECKED inline float specialDotAdd(const TensorCoreFactor *a,
                : factor.significand;
   };
   // Finite products are smaller than any infinity.
-  double total = sum - sum == 0 ? 0 : sum;
+  double total = __builtin_isfinite(sum) ? 0 : sum;
   for (int k = 0; k < count; ++k)
     total += valueOf(a[k]) * valueOf(b[k]);
   return total != total ? __builtin_bit_cast(float, kTensorCoreNan)
