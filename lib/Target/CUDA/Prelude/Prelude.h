@@ -17,7 +17,7 @@
 //   barrier, syncWarp, fence, pause, gridBarrier, kernelBegin
 //   shuffleXor, atomicAdd, atomicOr
 //   load<N>, store
-//   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
+//   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32, mmaFloat8
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
 //   warpgroupMma, warpgroupFence, warpgroupCommit, warpgroupWait<Pending>,
 //   fenceShared
