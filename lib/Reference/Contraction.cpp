@@ -146,6 +146,10 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
   }
   GemmRounding rules{evaluation.rounding, op.getAccumulateType(),
                      op.getComputeMode()};
+  std::optional<TensorCoreGemm> tensorCores;
+  if (evaluation.tensorCores && roundsToTypes(evaluation.rounding))
+    tensorCores = TensorCoreGemm::of(op, *evaluation.tensorCores);
+  rules.tensorCores = tensorCores ? &*tensorCores : nullptr;
   batches.run([&](int64_t position, const std::array<int64_t, 2> &at) {
     referenceGemm(
         shape.rows, shape.depth, shape.columns,

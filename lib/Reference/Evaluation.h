@@ -20,6 +20,7 @@ struct Evaluation {
   llvm::ArrayRef<const Tensor *> operands;
   llvm::SmallVectorImpl<Tensor> &results;
   Rounding rounding;
+  std::optional<TensorCores> tensorCores = {};
 
   const Tensor &operand(unsigned index) const { return *operands[index]; }
 

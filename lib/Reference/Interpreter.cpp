@@ -22,8 +22,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-using Observer = std::function<void(Operation *, MutableArrayRef<Tensor>)>;
-
 namespace {
 
 /// Live values of a block.
@@ -68,7 +66,7 @@ static LogicalResult checkOperands(Operation *op,
 static LogicalResult evaluateOp(Operation *op,
                                 ArrayRef<const Tensor *> operands,
                                 SmallVectorImpl<Tensor> &results,
-                                Rounding rounding);
+                                const InterpretOptions &options);
 
 /// Operands and results per rank.
 using RankOperands = SmallVector<SmallVector<const Tensor *>, 1>;
@@ -76,20 +74,18 @@ using RankResults = SmallVector<SmallVector<Tensor>, 1>;
 using Returned = SmallVector<SmallVector<std::shared_ptr<const Tensor>>, 1>;
 
 static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
-                                    Rounding rounding,
-                                    const Observer &observer);
+                                    const InterpretOptions &options);
 
 /// Executes one op on all ranks.
 static LogicalResult evaluateOnRanks(Operation *op,
                                      const RankOperands &operands,
-                                     RankResults &results, Rounding rounding,
-                                     const Observer &observer) {
+                                     RankResults &results,
+                                     const InterpretOptions &options) {
   for (const SmallVector<const Tensor *> &own : operands)
     if (failed(checkOperands(op, own)))
       return failure();
   if (auto fusion = dyn_cast<FusionOp>(op)) {
-    auto yielded =
-        runBlock(fusion.getBody().front(), operands, rounding, observer);
+    auto yielded = runBlock(fusion.getBody().front(), operands, options);
     if (failed(yielded))
       return failure();
     for (auto [own, values] : llvm::zip_equal(results, *yielded))
@@ -98,17 +94,16 @@ static LogicalResult evaluateOnRanks(Operation *op,
     return success();
   }
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
-    return evaluateCollective(collective, operands, results, rounding);
+    return evaluateCollective(collective, operands, results, options.rounding);
   for (auto [own, values] : llvm::zip_equal(operands, results))
-    if (failed(evaluateOp(op, own, values, rounding)))
+    if (failed(evaluateOp(op, own, values, options)))
       return failure();
   return success();
 }
 
 /// Executes the ops of a block and returns the operands of its terminator.
 static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
-                                    Rounding rounding,
-                                    const Observer &observer) {
+                                    const InterpretOptions &options) {
   size_t ranks = arguments.size();
   SmallVector<Values, 1> values(ranks);
   for (auto [own, tensors] : llvm::zip_equal(values, arguments))
@@ -137,11 +132,11 @@ static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
     if (op.hasTrait<OpTrait::IsTerminator>())
       return operands;
     RankResults results(ranks);
-    if (failed(evaluateOnRanks(&op, pointers, results, rounding, observer)))
+    if (failed(evaluateOnRanks(&op, pointers, results, options)))
       return failure();
     for (auto [own, tensors] : llvm::zip_equal(values, results)) {
-      if (observer)
-        observer(&op, tensors);
+      if (options.observer)
+        options.observer(&op, tensors);
       for (auto [result, tensor] : llvm::zip_equal(op.getResults(), tensors))
         if (!result.use_empty())
           own.bind(result, std::move(tensor));
@@ -178,9 +173,10 @@ static LogicalResult checkOperands(Operation *op,
 static LogicalResult evaluateOp(Operation *op,
                                 ArrayRef<const Tensor *> operands,
                                 SmallVectorImpl<Tensor> &results,
-                                Rounding rounding) {
+                                const InterpretOptions &options) {
   results.clear();
-  Evaluation evaluation{op, operands, results, rounding};
+  Evaluation evaluation{op, operands, results, options.rounding,
+                        options.tensorCores};
   for (auto *family :
        {evaluateTensorOp, evaluateUnary, evaluateBinary, evaluateMatmul,
         evaluateConvolution, evaluatePool, evaluateAttention, evaluateReduction,
@@ -203,11 +199,21 @@ LogicalResult mpc::reference::evaluate(Operation *op,
                                        Rounding rounding) {
   RankOperands own = {SmallVector<const Tensor *>(operands)};
   RankResults made(1);
-  if (failed(evaluateOnRanks(op, own, made, rounding, /*observer=*/nullptr)))
+  if (failed(evaluateOnRanks(op, own, made, {.rounding = rounding})))
     return failure();
   results.assign(std::make_move_iterator(made[0].begin()),
                  std::make_move_iterator(made[0].end()));
   return success();
+}
+
+std::optional<TensorCores> TensorCores::of(StringRef target) {
+  TensorCores result;
+  if (!target.consume_front("cuda:sm_") ||
+      target.consumeInteger(10, result.capability) || result.capability < 75)
+    return std::nullopt;
+  if (result.capability == 90 && target == "a")
+    result.instruction = TensorCoreInstruction::Wgmma;
+  return result;
 }
 
 /// Executes a function on several ranks; arguments belong to the caller.
@@ -234,8 +240,7 @@ static FailureOr<Returned> runFunction(func::FuncOp function,
       tensors.push_back(&argument);
     }
   }
-  return runBlock(function.getBody().front(), pointers, options.rounding,
-                  options.observer);
+  return runBlock(function.getBody().front(), pointers, options);
 }
 
 static SmallVector<Tensor>

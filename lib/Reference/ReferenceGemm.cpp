@@ -11,6 +11,7 @@
 #include "ReferenceGemm.h"
 
 #include "RoundingKernels.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 
 #include <vector>
 
@@ -147,6 +148,82 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Tensor cores
+//===----------------------------------------------------------------------===//
+
+/// Returns the operand type of the instructions that multiply `element` on GPUs
+/// of `capability`.
+static std::optional<TensorCoreType>
+tensorCoreType(Type element, ComputeMode mode, int capability) {
+  if (element.isF16())
+    return TensorCoreType::Float16;
+  if (element.isBF16() && capability >= 80)
+    return TensorCoreType::BFloat16;
+  if (element.isF32() && mode == ComputeMode::tf32 && capability >= 80)
+    return TensorCoreType::TensorFloat32;
+  if (isa<Float8E4M3FNType>(element) && capability >= 89)
+    return TensorCoreType::E4M3;
+  if (isa<Float8E5M2Type>(element) && capability >= 89)
+    return TensorCoreType::E5M2;
+  return std::nullopt;
+}
+
+std::optional<TensorCoreGemm> TensorCoreGemm::of(MatmulOp matmul,
+                                                 const TensorCores &cores) {
+  Type lhs = getElementTypeOrSelf(matmul.getLhs()),
+       rhs = getElementTypeOrSelf(matmul.getRhs());
+  auto typeOf = [&](Type element) {
+    return tensorCoreType(element, matmul.getComputeMode(), cores.capability);
+  };
+  std::optional<TensorCoreType> left = typeOf(lhs), right = typeOf(rhs);
+  Type accumulate =
+      matmul.getAccumulate().value_or(Float32Type::get(matmul.getContext()));
+  if (!left || !right || !accumulate.isF32())
+    return std::nullopt;
+  auto arithmetic =
+      TensorCoreArithmetic::of(cores.instruction, *left, cores.capability);
+  return TensorCoreGemm{arithmetic, *left, *right,
+                        matmul.getAccumulate() && arithmetic.resultBits < 23};
+}
+
+/// Converts `lines` lines of `depth` elements to factors, [lines][depth].
+static std::vector<TensorCoreFactor>
+toFactors(const double *data, int64_t lines, int64_t depth, int64_t lineStride,
+          int64_t depthStride, TensorCoreType type) {
+  std::vector<TensorCoreFactor> factors;
+  factors.reserve(size_t(lines * depth));
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t k = 0; k < depth; ++k) {
+      double value = data[line * lineStride + k * depthStride];
+      if (type == TensorCoreType::TensorFloat32)
+        value = roundToTf32(value);
+      factors.push_back(TensorCoreFactor::of(static_cast<float>(value), type));
+    }
+  return factors;
+}
+
+static void multiplyOnTensorCores(int64_t rows, int64_t depth, int64_t columns,
+                                  Matrix lhs, Matrix rhs, double *result,
+                                  const TensorCoreGemm &gemm) {
+  std::vector<TensorCoreFactor> left = toFactors(lhs.data, rows, depth,
+                                                 lhs.rowStride,
+                                                 lhs.columnStride, gemm.lhs),
+                                right = toFactors(rhs.data, columns, depth,
+                                                  rhs.columnStride,
+                                                  rhs.rowStride, gemm.rhs);
+  int64_t run = gemm.promotes ? TensorCoreGemm::kPromotion : depth;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      float sum = 0;
+      for (int64_t k = 0; k < depth; k += run)
+        sum += gemm.arithmetic.multiplyAdd(&left[row * depth + k],
+                                           &right[column * depth + k],
+                                           int(std::min(run, depth - k)), 0);
+      result[row * columns + column] = sum;
+    }
+}
+
 ArrayRef<double> mpc::reference::constantFloats(const Tensor &tensor,
                                                 std::vector<double> &storage) {
   if (tensor.isFloat())
@@ -165,6 +242,9 @@ void mpc::reference::referenceGemm(int64_t rows, int64_t depth, int64_t columns,
     std::fill_n(result, rows * columns, 0.0);
     return;
   }
+  if (rules.tensorCores)
+    return multiplyOnTensorCores(rows, depth, columns, lhs, rhs, result,
+                                 *rules.tensorCores);
   if (rules.rounding == Rounding::Float64 || rules.accumulate.isF64())
     return multiply<double>(
         rows, depth, columns, lhs, rhs, result,

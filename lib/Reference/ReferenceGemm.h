@@ -10,9 +10,29 @@
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Interpreter.h"
 
+#include <optional>
 #include <vector>
 
+namespace mpc {
+class MatmulOp;
+} // namespace mpc
+
 namespace mpc::reference {
+
+/// GEMM on tensor cores: instructions in ascending order of k.
+struct TensorCoreGemm {
+  TensorCoreArithmetic arithmetic;
+  TensorCoreType lhs, rhs;
+  /// Whether sums of `kPromotion` products are added in f32, to sums that the
+  /// tensor cores would keep with fewer bits.
+  bool promotes = false;
+  static constexpr int64_t kPromotion = 128;
+
+  /// Returns how `cores` compute `matmul`, or nullopt if they have no
+  /// instruction with f32 accumulators for its types.
+  static std::optional<TensorCoreGemm> of(MatmulOp matmul,
+                                          const TensorCores &cores);
+};
 
 /// Rounding rules of a GEMM.
 struct GemmRounding {
@@ -24,6 +44,8 @@ struct GemmRounding {
   /// (3) bf16 terms and sums the 3 (6) products of the largest terms: the
   /// product of the first terms, plus, if it is finite, the sum of the others.
   ComputeMode mode = ComputeMode::native;
+  /// Tensor cores that multiply the operands; null: none.
+  const TensorCoreGemm *tensorCores = nullptr;
 };
 
 /// A strided view of a matrix.

@@ -10,7 +10,7 @@
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Support/NarrowFloat.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include <cstring>
 
@@ -22,9 +22,14 @@ using namespace mpc::reference;
 // Rounding
 //===----------------------------------------------------------------------===//
 
+/// Infinities stay in formats that have them; other values saturate.
+static uint8_t toCode(const NarrowFloat &format, double value) {
+  return format.encode(value, /*saturate=*/!format.hasInfinity());
+}
+
 double mpc::reference::roundTo(double value, Type floatType) {
-  if (isa<Float8E4M3FNType>(floatType))
-    return kFloat8E4M3FN.decode(kFloat8E4M3FN.encode(value));
+  if (const NarrowFloat *format = narrowFloatOf(floatType))
+    return format->decode(toCode(*format, value));
   return withRounding(Rounding::Declared, floatType,
                       [&](auto round) { return round(value); });
 }
@@ -151,9 +156,9 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
     }
     return tensor;
   }
-  if (isa<Float8E4M3FNType>(elementType)) {
+  if (const NarrowFloat *format = narrowFloatOf(elementType)) {
     for (double &value : tensor.floats())
-      value = kFloat8E4M3FN.decode(uint8_t(*source++));
+      value = format->decode(uint8_t(*source++));
     return tensor;
   }
   bool isBoolean = elementType.isInteger(1);
@@ -188,9 +193,9 @@ void Tensor::toBytes(void *data) const {
     }
     return;
   }
-  if (isa<Float8E4M3FNType>(elementType)) {
+  if (const NarrowFloat *format = narrowFloatOf(elementType)) {
     for (double value : floats())
-      *target++ = char(kFloat8E4M3FN.encode(value));
+      *target++ = char(toCode(*format, value));
     return;
   }
   withStorage(elementType, [&](auto storage) {

@@ -372,6 +372,9 @@ Status ModelCheck::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
                           std::vector<Tensor> &results, OpObserver observer) {
   reference::InterpretOptions interpret;
   interpret.rounding = rounding;
+  if (!device->architecture().empty())
+    interpret.tensorCores =
+        reference::TensorCores::of("cuda:" + device->architecture());
   interpret.observer = std::move(observer);
   mlir::FailureOr<llvm::SmallVector<Tensor>> values = reference::interpret(
       Compiler::entry(graph),

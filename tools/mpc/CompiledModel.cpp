@@ -171,6 +171,11 @@ tool::drawValues(std::span<const ProgramValue> values, uint64_t seed) {
     case ElementType::BF16:
       fill(uint16_t(), [&] { return roundToOddBFloat16(normal()); });
       break;
+    case ElementType::F8E4M3FN:
+    case ElementType::F8E5M2:
+      // Of all magnitudes below 2.
+      fill(uint8_t(), [&] { return uint8_t(bits() & 0xbf); });
+      break;
     default:
       switch (elementBytes(value.type.element)) {
       case 1:

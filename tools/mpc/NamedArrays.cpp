@@ -129,6 +129,14 @@ static Status bindArray(const NamedArray &array, const ProgramValue &value,
                   "array '" + array.name + "' has shape " +
                       shapeToString(have.shape) + ", but the model expects " +
                       shapeToString(value.type.shape));
+  if (isFloat8(value.type.element) && have.element == ElementType::UI8) {
+    Result<Buffer> copy = Buffer::allocate(value.type);
+    if (!copy.ok())
+      return copy.status();
+    std::memcpy(copy->data(), array.data.data(), array.data.size());
+    bound = std::move(*copy);
+    return {};
+  }
   bool carriesBrainFloat =
       have.element == ElementType::UI16 || have.element == ElementType::F32;
   if (value.type.element == ElementType::BF16 && carriesBrainFloat) {

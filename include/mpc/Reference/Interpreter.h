@@ -10,10 +10,12 @@
 #define MPC_REFERENCE_INTERPRETER_H
 
 #include "mpc/Reference/Tensor.h"
+#include "mpc/Support/TensorCoreModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <functional>
+#include <optional>
 
 namespace mpc::reference {
 
@@ -44,8 +46,21 @@ mlir::LogicalResult evaluate(mlir::Operation *op,
                              llvm::SmallVectorImpl<Tensor> &results,
                              Rounding rounding);
 
+/// The tensor cores of a GPU: compute capability, such as 90, and instruction.
+struct TensorCores {
+  int capability = 0;
+  TensorCoreInstruction instruction = TensorCoreInstruction::Mma;
+
+  /// Returns those of a target "cuda:sm_90a"; nullopt without tensor cores.
+  static std::optional<TensorCores> of(llvm::StringRef target);
+};
+
 struct InterpretOptions {
   Rounding rounding = Rounding::Float64;
+  /// In storage-rounding mode: GPU whose tensor cores compute matmuls of the
+  /// operand types that it has instructions for, with f32 accumulators, bit by
+  /// bit (TensorCoreModel.h) and in ascending order of k.
+  std::optional<TensorCores> tensorCores = {};
   /// Callback after each op of the function, with its results, which it may
   /// modify; ops inside a fusion precede the fusion. Called once per rank, in
   /// rank order.

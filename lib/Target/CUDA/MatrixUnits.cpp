@@ -61,9 +61,9 @@ static constexpr MatrixUnit mmaSync(llvm::StringLiteral name, MathType type,
           /*stages=*/4};
 }
 
-/// A row for wgmma m64k16.
+/// A row for wgmma m64k`k`.
 static constexpr MatrixUnit wgmma(llvm::StringLiteral name, MathType type,
-                                  Type (*elementType)(MLIRContext *),
+                                  Type (*elementType)(MLIRContext *), int64_t k,
                                   llvm::StringLiteral argument) {
   return {name,
           MatrixInstruction::Wgmma,
@@ -71,7 +71,7 @@ static constexpr MatrixUnit wgmma(llvm::StringLiteral name, MathType type,
           elementType,
           16,
           8,
-          16,
+          k,
           0,
           0,
           "warpgroupMma",
@@ -91,9 +91,14 @@ static constexpr MatrixUnit kUnits[] = {
     mmaSync("mma_tf32", MathType::TensorFloat32, typeOf<FloatTF32Type>, 8,
             "mmaTf32", "", "toTf32"),
     mmaSync("mma_e4m3", MathType::Float8, typeOf<Float8E4M3FNType>, 32,
-            "mmaFloat8", "", "packBytes"),
-    wgmma("wgmma_f16", MathType::Float16, typeOf<Float16Type>, "half"),
-    wgmma("wgmma_bf16", MathType::BFloat16, typeOf<BFloat16Type>, "bfloat16"),
+            "mmaFloat8", "e4m3", "packBytes"),
+    mmaSync("mma_e5m2", MathType::Float8, typeOf<Float8E5M2Type>, 32,
+            "mmaFloat8", "e5m2", "packBytes"),
+    wgmma("wgmma_f16", MathType::Float16, typeOf<Float16Type>, 16, "half"),
+    wgmma("wgmma_bf16", MathType::BFloat16, typeOf<BFloat16Type>, 16,
+          "bfloat16"),
+    wgmma("wgmma_e4m3", MathType::Float8, typeOf<Float8E4M3FNType>, 32, "e4m3"),
+    wgmma("wgmma_e5m2", MathType::Float8, typeOf<Float8E5M2Type>, 32, "e5m2"),
     {"fma", MatrixInstruction::Fma, MathType::Float32, typeOf<Float32Type>,
      /*m=*/4, /*n=*/8, /*k=*/4, /*leftWords=*/4, /*rightWords=*/4, "fma", "",
      "", &MultiprocessorModel::floatFlops, kFmaTiles, /*paddingAcross=*/16,

@@ -65,6 +65,7 @@ struct MatrixUnit {
   int64_t warps() const { return isWgmma() ? 4 : 1; }
   /// Operand elements per register of mma.sync.
   int64_t perWord() const { return k / 8; }
+  bool isFloat8() const { return type == MathType::Float8; }
   FragmentLayout left() const;
   /// With the next block of columns as the last mode.
   FragmentLayout right() const;

@@ -83,11 +83,13 @@ static Value emitMatmul(ElementEmitter &e, MatmulOp matmul, const Request &at) {
     return e.fail(
         matmul, "has a packed operand, which only contraction kernels support",
         at.lanes);
-  if (isa<Float8E4M3FNType>(getElementTypeOrSelf(matmul.getLhs())))
-    return e.fail(matmul,
-                  "multiplies f8E4M3FN, which needs a target with matrix units "
-                  "of that type and an f32 result",
-                  at.lanes);
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(
+          getElementTypeOrSelf(matmul.getLhs())))
+    return e.fail(
+        matmul,
+        "multiplies 8-bit floats, which needs a target with matrix units "
+        "of these types and an f32 result",
+        at.lanes);
   if (at.lanes > 1)
     return e.valuePerLane(matmul.getResult(), at);
   Value lhs = matmul.getLhs(), rhs = matmul.getRhs();

@@ -52,7 +52,9 @@ public:
       copies.emplace_back(data, data + argument.bytes);
       argument.data = copies.back().data();
     }
-    Status status = module->launch(kernel, launch, arguments);
+    HostLaunch onHost = launch;
+    onHost.capability = capability();
+    Status status = module->launch(kernel, onHost, arguments);
     if (status.ok())
       status = gpu.launch(kernel, launch, onGpu);
     if (!status.ok()) {
@@ -69,6 +71,9 @@ public:
               last ? skip : 0, last ? skipEnd : 0);
     }
   }
+
+  /// Compute capability of the GPU, such as 90.
+  int capability() const { return std::atoi(gpu.architecture().c_str() + 3); }
 
   int result() const {
     std::printf("%zu elements equal, %d arrays differ or failed\n", equal,
@@ -267,35 +272,35 @@ static void checkWarps(Check &check) {
 }
 
 static void checkMatrices(Check &check) {
-  if (!check.compile(kMatrices,
-                     {"tiles", "mmaHalf", "mmaBfloat16", "mmaSingle"}))
+  if (!check.compile(kMatrices, {"tiles", "mmaHalf", "mmaBfloat16", "mmaSingle",
+                                 "mmaE4m3", "mmaE5m2"}))
     return;
   std::vector<uint16_t> rows(256);
   for (int i = 0; i < 256; ++i)
     rows[i] = static_cast<uint16_t>(1000 + i);
-  std::vector<uint32_t> tiles(14 * 32);
+  std::vector<uint32_t> loaded(14 * 32);
   check.run(
       "tiles", grid(1, 32),
-      {HostArgument::input("x", rows), HostArgument::output("out", tiles)});
-  // Small integers: sums are exact in any order.
+      {HostArgument::input("x", rows), HostArgument::output("out", loaded)});
+  // The bits of tensor cores on tiles of all magnitudes.
+  constexpr int tiles = 10000;
   std::mt19937 random(2);
-  const uint32_t small[][5] = {
-      {0, 0x3c00, 0xbc00, 0x4000, 0xc200},
-      {0, 0x3f80, 0xbf80, 0x4000, 0xc040},
-      {0, 0x3f800000, 0xbf800000, 0x40000000, 0xc0400fff}};
-  const char *kernels[] = {"mmaHalf", "mmaBfloat16", "mmaSingle"};
-  for (int type = 0; type < 3; ++type) {
-    auto word = [&] {
-      uint32_t low = small[type][random() % 5];
-      return type == 2 ? low : low | small[type][random() % 5] << 16;
+  for (auto [kernel, elementBits, exponentBits] :
+       {std::tuple("mmaHalf", 16, 5), std::tuple("mmaBfloat16", 16, 8),
+        std::tuple("mmaSingle", 32, 8), std::tuple("mmaE4m3", 8, 4),
+        std::tuple("mmaE5m2", 8, 5)}) {
+    if (elementBits == 8 && check.capability() < 89)
+      continue;
+    auto words = [&](int each, int element, int exponent) {
+      std::vector<uint32_t> values;
+      for (int i = 0; i < each * tiles; ++i)
+        values.push_back(tileWord(random(), i / each, element, exponent));
+      return values;
     };
-    std::vector<uint32_t> a(128), b(64);
-    for (uint32_t &value : a)
-      value = word();
-    for (uint32_t &value : b)
-      value = word();
-    std::vector<float> d(128, 3.0f);
-    check.run(kernels[type], grid(1, 32),
+    std::vector<uint32_t> a = words(128, elementBits, exponentBits),
+                          b = words(64, elementBits, exponentBits),
+                          d = words(128, 32, 8);
+    check.run(kernel, grid(tiles, 32),
               {HostArgument::input("a", a), HostArgument::input("b", b),
                HostArgument::inOut("d", d)});
   }

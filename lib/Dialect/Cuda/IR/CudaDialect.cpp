@@ -74,8 +74,16 @@ LogicalResult WarpgroupMmaOp::verify() {
     return emitOpError()
            << "needs accumulators of 8, 16, 24 or 32 blocks of 4 f32, found "
            << sums;
-  if (!getType().isF16() && !getType().isBF16())
-    return emitOpError() << "multiplies f16 or bf16, found " << getType();
+  auto isFloat8 = [](Type type) {
+    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+  };
+  bool isBytes =
+      isFloat8(getType()) && isFloat8(getRhsType().value_or(getType()));
+  if (isBytes && (getATransposed() || getBTransposed()))
+    return emitOpError() << "has no instruction for transposed " << getType();
+  if (!getType().isF16() && !getType().isBF16() && !isBytes)
+    return emitOpError() << "multiplies f16, bf16 or 8-bit floats, found "
+                         << getType();
   if (failed(verifyShared(*this, getA(), getAIndices())))
     return failure();
   return verifyShared(*this, getB(), getBIndices());

@@ -35,6 +35,10 @@ static bool isByte(Type type) {
   return type.isInteger(8) || type.isUnsignedInteger(8);
 }
 
+static bool isFloat8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+}
+
 /// Returns the default element type of the result; emits an error if the
 /// operand types cannot be multiplied (C1).
 static FailureOr<Type> productType(std::optional<Location> loc, StringRef op,
@@ -43,6 +47,8 @@ static FailureOr<Type> productType(std::optional<Location> loc, StringRef op,
        rhs = tensor(operands[1]).getElementType();
   if (lhs != rhs && isByte(lhs) && isByte(rhs))
     return Type(IntegerType::get(lhs.getContext(), 32));
+  if (isFloat8(lhs) && isFloat8(rhs))
+    return lhs;
   if (failed(requireSameElementType(loc, op, operands)))
     return failure();
   return lhs;

@@ -99,7 +99,7 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
     return "mpc::half";
   if (type.isBF16())
     return "mpc::bfloat16";
-  if (isa<Float8E4M3FNType>(type))
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
     return "unsigned char";
   if (isa<IntegerType>(type))
     if (StringRef name = integerNames(type.getIntOrFloatBitWidth()).first;
@@ -143,7 +143,7 @@ static Expression floatLiteral(APFloat value) {
   bool isDouble = &value.getSemantics() == &APFloat::IEEEdouble();
   bool isSingle = &value.getSemantics() == &APFloat::IEEEsingle();
   // Stored as bytes.
-  if (&value.getSemantics() == &APFloat::Float8E4M3FN())
+  if (APFloat::getSizeInBits(value.getSemantics()) == 8)
     return Expression(
         llvm::toString(value.bitcastToAPInt(), 10, /*Signed=*/false));
   if (!isDouble && !isSingle) {

@@ -76,6 +76,11 @@ bool cuda::printGpu(KernelPrinter &p, Operation *op) {
   return false;
 }
 
+/// Returns the template argument of the prelude for operands of `type`.
+static std::string argumentOf(MatrixInstruction instruction, Type type) {
+  return findMatrixUnit(instruction, type)->argument.str();
+}
+
 bool cuda::printCuda(KernelPrinter &p, Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
     p.define(prelude.getResult(), p.function(op, prelude.getCallee()));
@@ -88,7 +93,13 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
     if (!unit)
       return false;
     std::string argument =
-        unit->argument.empty() ? "" : "<mpc::" + unit->argument.str() + ">";
+        unit->argument.empty() ? "" : "<mpc::" + unit->argument.str();
+    if (unit->isFloat8())
+      argument += ", mpc::" +
+                  argumentOf(MatrixInstruction::Mma,
+                             product.getRhsType().value_or(product.getType()));
+    if (!argument.empty())
+      argument += ">";
     p.effect("mpc::" + unit->function.str() + argument + "(" +
              words(product.getSums()) + ", " + words(product.getA()) + ", " +
              words(product.getB()) + ");");
@@ -99,9 +110,12 @@ bool cuda::printCuda(KernelPrinter &p, Operation *op) {
                b = p.address(product.getB(), product.getBIndices(), op);
     auto word = [](bool value) { return value ? ", true" : ", false"; };
     p.effect("mpc::warpgroupMma<mpc::" +
-             findMatrixUnit(MatrixInstruction::Wgmma, product.getType())
-                 ->argument.str() +
+             argumentOf(MatrixInstruction::Wgmma, product.getType()) +
              word(product.getATransposed()) + word(product.getBTransposed()) +
+             (product.getRhsType()
+                  ? ", mpc::" + argumentOf(MatrixInstruction::Wgmma,
+                                           *product.getRhsType())
+                  : "") +
              ">(" + p.bufferOf(product.getSums(), op).name + ", " + a.text +
              ", " + b.text + ", " + p.take(product.getKeep()).text + ");");
     return true;

@@ -181,6 +181,11 @@ std::optional<FusedGemm> FusedGemm::matmul(func::FuncOp kernel,
       !chooseUnit(lhs.getElementType(), result.getElementType(),
                   op.getCompute(), target, problem))
     return std::nullopt;
+  if (problem.unit->isFloat8()) {
+    problem.needsF32Sums = op.getAccumulate().has_value();
+    if (rhs.getElementType() != lhs.getElementType())
+      problem.rightType = rhs.getElementType();
+  }
   problem.anchor = op;
   int64_t rank = result.getRank();
   problem.m = result.getDimSize(rank - 2);

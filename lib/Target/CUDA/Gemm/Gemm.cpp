@@ -142,7 +142,8 @@ LogicalResult GemmEmitter::multiply() {
                   int64_t offset, StringRef name) {
     SmallVector<int64_t> shape = tiles.shapeOf(problem, operand, rows);
     shape.insert(shape.begin(), stages);
-    return sharedView(kernel, shared, offset, shape, problem.tileType, name);
+    return sharedView(kernel, shared, offset, shape,
+                      problem.tileTypeOf(operand), name);
   };
   int64_t lhsStages = tiles.lhsStages(problem);
   Value lhsTiles = view(*problem.lhs, lhsStages, tiles.m, 0, "lhsTiles");

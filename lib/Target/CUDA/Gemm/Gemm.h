@@ -97,6 +97,14 @@ struct FusedGemm {
   const MatrixUnit *unit = nullptr;
   /// Element type of tiles in shared memory.
   mlir::Type tileType;
+  /// The same of the right operand if it is another 8-bit float, else null.
+  mlir::Type rightType;
+  /// Whether sums of 8-bit floats must be added in f32 (MatmulOp).
+  bool needsF32Sums = false;
+  mlir::Type tileTypeOf(const GemmOperand &operand) const {
+    return rightType && &operand == rhs.get() ? rightType : tileType;
+  }
+  int64_t tileBytes() const { return tileType.getIntOrFloatBitWidth() / 8; }
   /// Whether columns are the last dimension of the anchor's result.
   bool columnsLast = true;
   /// If not: whether columns nevertheless have the smaller stride.
@@ -223,6 +231,8 @@ struct GemmTiles {
   int64_t splits = 1;
   /// Whether warpgroups multiply 64 rows (wgmma), 16 per warp.
   bool warpgroups = false;
+  /// Whether the sums of a step leave the tensor cores and are added in f32.
+  bool promotes = false;
 
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }
@@ -233,12 +243,15 @@ struct GemmTiles {
   llvm::SmallVector<int64_t> shapeOf(const FusedGemm &problem,
                                      const GemmOperand &operand,
                                      int64_t rows) const;
-  TileLayout placesOf(const GemmOperand &operand) const {
-    return {warpgroups, warpgroups && !operand.alongDepth};
+  TileLayout placesOf(const FusedGemm &problem,
+                      const GemmOperand &operand) const {
+    return {warpgroups, warpgroups && !operand.alongDepth, problem.tileBytes()};
   }
   /// Steps that an asynchronous wgmma remains in flight (its stage stays
   /// occupied), and prefetch distance of the copies, in steps.
-  int64_t behind() const { return warpgroups && stages > 2 ? 1 : 0; }
+  int64_t behind() const {
+    return warpgroups && stages > 2 && !promotes ? 1 : 0;
+  }
   int64_t ahead() const { return stages - 1 - behind(); }
   /// Bytes of one stage of the left tile, of the right tile, and of the whole
   /// pipeline.
@@ -272,6 +285,7 @@ struct GemmTiles {
     field("stages", tiles.stages);
     field("splits", tiles.splits);
     field("warpgroups", tiles.warpgroups, false);
+    field("promotes", tiles.promotes, false);
   }
 };
 

@@ -63,7 +63,7 @@ static constexpr int64_t kFewMemories = 4;
 static int64_t registersOfSums(const FusedGemm &problem,
                                const GemmTiles &tiles) {
   const MatrixUnit &unit = tiles.unitOf(problem);
-  return tiles.warpM() * tiles.warpN() / 32 +
+  return tiles.warpM() * tiles.warpN() / 32 * (tiles.promotes ? 2 : 1) +
          tiles.warpM() / unit.m * unit.leftWords +
          tiles.warpN() / unit.n * unit.rightWords +
          (unit.isWgmma() ? kDescriptors : 0);
@@ -160,6 +160,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double issue =
       (left + instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
       (32 * MultiprocessorModel::kIssue);
+  if (tiles.promotes)
+    issue += area / (32 * MultiprocessorModel::kIssue);
   // Fused multiply-adds compete for issue slots; tensor cores do not.
   if (unit.isFma())
     issue += multiply;

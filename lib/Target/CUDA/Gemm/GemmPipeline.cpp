@@ -18,18 +18,19 @@ TileLoader::TileLoader(GpuKernel &kernel, const FusedGemm &problem,
                        const GemmOperand &operand, const GemmTiles &tiles,
                        Value tile, int64_t rows)
     : kernel(kernel), problem(problem), operand(operand),
-      places(tiles.placesOf(operand)), tile(tile), rows(rows), depth(tiles.k),
-      chunk(operand.chunk) {
+      type(problem.tileTypeOf(operand)),
+      places(tiles.placesOf(problem, operand)), tile(tile), rows(rows),
+      depth(tiles.k), chunk(operand.chunk) {
   // Tiles may be smaller than the maximum chunk.
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
   if (places.isPermuted)
-    chunk = std::min(chunk, TileLayout::kPiece);
+    chunk = std::min(chunk, TileLayout::pieceOf(places.bytes));
   if (!operand.argument)
     return;
   memory = math().flatten(kernel.inputs[operand.argument.getArgNumber()]);
-  int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
-  async = kernel.target.hasAsyncCopies() &&
-          operand.elementType() == problem.tileType && bytes >= 4;
+  int64_t bytes = chunk * bytesPerElement(type);
+  async = kernel.target.hasAsyncCopies() && operand.elementType() == type &&
+          bytes >= 4;
 }
 
 WarpOperand TileLoader::operandAt(Value stage, Value row) const {
@@ -58,8 +59,7 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   int64_t count = llvm::divideCeil(chunks, threads);
   // Whether all rows of a thread have the same swizzle.
   bool inStep =
-      !places.isPermuted ||
-      threads / perLine % (TileLayout::kLine / TileLayout::kPiece) == 0;
+      !places.isPermuted || threads / perLine % TileLayout::kPieces == 0;
   if (threads % perLine == 0 && inStep && async && operand.lineStride() &&
       operand.rows % rows == 0 && operand.depth % depth == 0) {
     copyLines(batch, row, k, stage, thread, perLine);
@@ -109,7 +109,7 @@ void TileLoader::copyLines(ValueRange batch, Value row, Value k, Value stage,
     cuda::CopyAsyncOp::create(
         b, kernel.loc, to, ValueRange{math().mul(c, apart), math().constant(0)},
         from, ValueRange{math().mul(c, stride)}, Value(),
-        b.getI64IntegerAttr(chunk * bytesPerElement(problem.tileType)));
+        b.getI64IntegerAttr(chunk * bytesPerElement(type)));
   };
   if (whole > 0)
     unrolled(kernel, whole, "c", copy);
@@ -146,13 +146,13 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
   }
 
   LogicalResult result = success();
-  Type type = lanesOf(problem.tileType, chunk);
-  Value value = kernel.orElse(place.inside, type, [&]() -> Value {
+  Type vector = lanesOf(type, chunk);
+  Value value = kernel.orElse(place.inside, vector, [&]() -> Value {
     FailureOr<Value> element = read(place);
     if (succeeded(element))
       return *element;
     result = failure();
-    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   });
   math().store(value, tile, to);
   return result;
@@ -161,7 +161,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
 void TileLoader::copyAsync(const OperandLocation &place, ValueRange to) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  int64_t bytes = chunk * problem.tileType.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = chunk * bytesPerElement(type);
   Value valid, offset = place.offset;
   if (place.inside) {
     auto number32 = [&](int64_t value) -> Value {
@@ -195,11 +195,10 @@ FailureOr<Value> TileLoader::read(const OperandLocation &place) {
     // Computed in f32.
     element = carriedType(element);
   }
-  if (element == problem.tileType)
+  if (element == type)
     return value;
-  Type type = lanesOf(problem.tileType, chunk);
-  if (problem.tileType.getIntOrFloatBitWidth() <
-      element.getIntOrFloatBitWidth())
-    return Value(arith::TruncFOp::create(b, loc, type, value));
-  return Value(arith::ExtFOp::create(b, loc, type, value));
+  Type vector = lanesOf(type, chunk);
+  if (type.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return Value(arith::TruncFOp::create(b, loc, vector, value));
+  return Value(arith::ExtFOp::create(b, loc, vector, value));
 }

@@ -45,6 +45,8 @@ private:
   GpuKernel &kernel;
   const FusedGemm &problem;
   const GemmOperand &operand;
+  /// Element type of the tile.
+  mlir::Type type;
   TileLayout places;
   mlir::Value tile, memory;
   int64_t rows, depth, chunk;

@@ -95,7 +95,7 @@ RowThreadMapping GemmRowPrologue::geometry(const GemmTiles &tiles) const {
   // Vectors must not cross a step or a swizzled chunk.
   geometry.vector = std::min(plan->lanes(), powerOfTwoIn(tiles.k, tiles.k));
   if (tiles.warpgroups)
-    geometry.vector = std::min(geometry.vector, TileLayout::kPiece);
+    geometry.vector = std::min(geometry.vector, TileLayout::pieceOf(2));
   int64_t rows = rowsOf(tiles), vectors = depth / geometry.vector,
           kept = llvm::divideCeil(plan->keptBytes(), int64_t{4});
   auto share = [&] {

@@ -7,6 +7,8 @@
 #include "GemmCost.h"
 #include "GemmOperandSums.h"
 
+#include "mpc/Support/TensorCoreModel.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -22,10 +24,6 @@ static constexpr int64_t kHandedBytes = 24 * 1024;
 /// Minimum steps per block with split-K.
 static constexpr int64_t kStepsOfSplit = 8;
 
-static int64_t tileBytes(const FusedGemm &problem) {
-  return problem.tileType.getIntOrFloatBitWidth() / 8;
-}
-
 const MatrixUnit &GemmTiles::unitOf(const FusedGemm &problem) const {
   return warpgroups
              ? *findMatrixUnit(MatrixInstruction::Wgmma, problem.tileType)
@@ -36,14 +34,15 @@ SmallVector<int64_t> GemmTiles::shapeOf(const FusedGemm &problem,
                                         const GemmOperand &operand,
                                         int64_t rows) const {
   int64_t lines = operand.alongDepth ? rows : k;
-  TileLayout places = placesOf(operand);
+  TileLayout places = placesOf(problem, operand);
   if (places.isCut)
-    return {rows / TileLayout::kLine, lines, TileLayout::kLine};
+    return {rows / TileLayout::lineOf(places.bytes), lines,
+            TileLayout::lineOf(places.bytes)};
   if (places.isPermuted)
-    return {lines, TileLayout::kLine};
+    return {lines, TileLayout::lineOf(places.bytes)};
   if (operand.alongDepth)
-    return {lines, k + 16 / tileBytes(problem)};
-  return {lines, rows + problem.unit->paddingAcross / tileBytes(problem)};
+    return {lines, k + 16 / problem.tileBytes()};
+  return {lines, rows + problem.unit->paddingAcross / problem.tileBytes()};
 }
 
 static int64_t operandBytes(const FusedGemm &problem, const GemmTiles &tiles,
@@ -51,7 +50,7 @@ static int64_t operandBytes(const FusedGemm &problem, const GemmTiles &tiles,
   int64_t elements = 1;
   for (int64_t extent : tiles.shapeOf(problem, operand, rows))
     elements *= extent;
-  return llvm::alignTo(elements * tileBytes(problem), 16);
+  return llvm::alignTo(elements * problem.tileBytes(), 16);
 }
 
 int64_t GemmTiles::lhsBytes(const FusedGemm &problem) const {
@@ -111,11 +110,40 @@ int64_t GemmTiles::scratchBytes(const FusedGemm &problem) const {
 // Tile selection
 //===----------------------------------------------------------------------===//
 
+/// Returns true if the unit's sums of 8-bit floats have fewer bits than f32 and
+/// the problem needs these.
+static bool needsPromotion(const FusedGemm &problem, const MatrixUnit &unit,
+                           const CudaTarget &target) {
+  return problem.needsF32Sums &&
+         TensorCoreArithmetic::of(unit.isWgmma() ? TensorCoreInstruction::Wgmma
+                                                 : TensorCoreInstruction::Mma,
+                                  TensorCoreType::E4M3,
+                                  target.target().facts().computeCapability)
+                 .resultBits < 23;
+}
+
+/// Returns the wgmma unit of a problem, or null: 8-bit operands have to extend
+/// along k.
+static const MatrixUnit *wgmmaUnit(const FusedGemm &problem,
+                                   const CudaTarget &target) {
+  bool isAlongDepth = problem.lhs->alongDepth && problem.rhs->alongDepth;
+  if (!target.hasWarpgroups() ||
+      problem.k < TileLayout::lineOf(problem.tileBytes()) ||
+      (problem.tileBytes() == 1 && !isAlongDepth))
+    return nullptr;
+  return findMatrixUnit(MatrixInstruction::Wgmma, problem.tileType);
+}
+
 /// Returns depths of tiles: enough work per barrier, but at most k.
 static SmallVector<int64_t> depthsOf(const FusedGemm &problem,
-                                     const MatrixUnit &unit) {
+                                     const MatrixUnit &unit,
+                                     bool needsPromotion) {
   if (unit.isFma() || unit.isWgmma())
     return {4 * unit.k};
+  // Sums of 128 products are exact enough.
+  if (needsPromotion)
+    return {std::max(std::min<int64_t>(llvm::PowerOf2Ceil(problem.k), 128),
+                     unit.k)};
   int64_t most = std::max<int64_t>(llvm::PowerOf2Ceil(problem.k), 16);
   SmallVector<int64_t> depths;
   for (int64_t depth : {64, 32}) {
@@ -131,15 +159,15 @@ static SmallVector<int64_t> depthsOf(const FusedGemm &problem,
 static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
                                         const CudaTarget &target) {
   std::vector<GemmTiles> shapes;
-  const MatrixUnit *wgmma =
-      target.hasWarpgroups() && problem.k >= TileLayout::kLine
-          ? findMatrixUnit(MatrixInstruction::Wgmma, problem.tileType)
-          : nullptr;
+  const MatrixUnit *wgmma = wgmmaUnit(problem, target);
   for (const MatrixUnit *unit : {wgmma, problem.unit}) {
-    if (!unit)
+    // The two instructions round sums of 8-bit floats differently: the bits of
+    // a matmul must not depend on its tiles.
+    if (!unit || (wgmma && unit != wgmma && wgmma->isFloat8()))
       continue;
+    bool promotes = needsPromotion(problem, *unit, target);
     for (const BlockTile &shape : unit->tiles)
-      for (int64_t depth : depthsOf(problem, *unit)) {
+      for (int64_t depth : depthsOf(problem, *unit, promotes)) {
         GemmTiles tiles;
         tiles.m = shape.m;
         tiles.n = shape.n;
@@ -147,6 +175,7 @@ static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
         tiles.warpsM = shape.warpsM;
         tiles.warpsN = shape.warpsN;
         tiles.warpgroups = unit->isWgmma();
+        tiles.promotes = promotes;
         shapes.push_back(tiles);
       }
   }
@@ -183,7 +212,7 @@ std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
     }
     // Prefer a smaller depth if a deeper tile leaves too few stages.
     if (tiles.stages < std::min<int64_t>(most, 3) &&
-        tiles.k != depthsOf(problem, unit).back())
+        tiles.k != depthsOf(problem, unit, tiles.promotes).back())
       continue;
     result.push_back(tiles);
   }

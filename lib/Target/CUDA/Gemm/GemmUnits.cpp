@@ -24,25 +24,34 @@ namespace {
 /// asynchronous.
 class TensorCoreUnit : public GemmUnit {
 public:
-  TensorCoreUnit(GpuKernel &kernel, const GemmTiles &tiles,
-                 const MatrixUnit &unit)
-      : kernel(kernel), tiles(tiles), unit(unit), mma(kernel, unit) {}
+  TensorCoreUnit(GpuKernel &kernel, const FusedGemm &problem,
+                 const GemmTiles &tiles, const MatrixUnit &unit)
+      : kernel(kernel), tiles(tiles), unit(unit),
+        mma(kernel, unit, problem.rightType) {}
 
   void prepare() override {
-    sums = mma.sums(tiles.warpM() / 16, tiles.warpN() / 8, "sums");
+    int64_t rows = tiles.warpM() / 16, columns = tiles.warpN() / 8;
+    sums = mma.sums(rows, columns, "sums");
+    partial = tiles.promotes ? mma.sums(rows, columns, "partial") : sums;
+    if (tiles.promotes || !unit.isWgmma())
+      fill(kernel, sums, 0);
     if (unit.isWgmma())
       return;
     left = mma.leftFragments(tiles.warpM() / 16, "a");
-    right = mma.rightFragments(tiles.warpN() / 8, "b");
-    fill(kernel, sums, 0);
+    right = mma.rightFragments(columns, "b");
   }
 
   void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
                   Value step) override {
-    if (unit.isWgmma())
+    if (unit.isWgmma()) {
       accumulateAsync(lhs, rhs, step);
-    else
-      mma.accumulate(sums, left, right, lhs, rhs, tiles.k);
+    } else {
+      if (tiles.promotes)
+        fill(kernel, partial, 0);
+      mma.accumulate(partial, left, right, lhs, rhs, tiles.k);
+    }
+    if (tiles.promotes)
+      promote();
   }
 
   void settle(int64_t pending) override {
@@ -89,13 +98,27 @@ private:
       Value k = named(math, math.mul(part, mma.depth()), "k");
       // The first wgmma overwrites the accumulators.
       Value kept = b.createOrFold<arith::CmpIOp>(
-          kernel.loc, arith::CmpIPredicate::ne, math.add(step, part), zero);
+          kernel.loc, arith::CmpIPredicate::ne,
+          tiles.promotes ? part : math.add(step, part), zero);
       cuda::WarpgroupMmaOp::create(
-          b, kernel.loc, slotOf(kernel, sums, zero), lhs.tile,
+          b, kernel.loc, slotOf(kernel, partial, zero), lhs.tile,
           unpermuted(lhs, row, k), rhs.tile, unpermuted(rhs, rhs.row, k), kept,
-          !lhs.alongDepth, !rhs.alongDepth, unit.elementType(b.getContext()));
+          !lhs.alongDepth, !rhs.alongDepth, unit.elementType(b.getContext()),
+          mma.rightType ? TypeAttr::get(mma.rightType) : TypeAttr());
     });
     cuda::WarpgroupCommitOp::create(b, kernel.loc);
+  }
+
+  /// Adds the sums of a step in f32 (DeepSeek-V3, arXiv 2412.19437, 3.3.2).
+  void promote() {
+    IndexMath math{kernel.builder, kernel.loc};
+    settle(0);
+    eachElement(kernel, sums, [&](ArrayRef<Value> at) {
+      Value sum =
+          arith::AddFOp::create(kernel.builder, kernel.loc, math.load(sums, at),
+                                math.load(partial, at));
+      math.store(sum, sums, at);
+    });
   }
 
   /// The instruction applies the swizzle itself.
@@ -108,7 +131,8 @@ private:
   GemmTiles tiles;
   const MatrixUnit &unit;
   WarpMma mma;
-  Value sums, left, right;
+  /// Accumulators of the kernel, and of the instructions.
+  Value sums, partial, left, right;
 };
 
 //===----------------------------------------------------------------------===//
@@ -225,5 +249,5 @@ std::unique_ptr<GemmUnit> cuda::makeUnit(GpuKernel &kernel,
   const MatrixUnit &unit = tiles.unitOf(problem);
   if (unit.isFma())
     return std::make_unique<FmaUnit>(kernel, problem, tiles);
-  return std::make_unique<TensorCoreUnit>(kernel, tiles, unit);
+  return std::make_unique<TensorCoreUnit>(kernel, problem, tiles, unit);
 }

@@ -125,11 +125,12 @@ SmallVector<Value> TileLayout::at(const IndexMath &math, ValueRange leading,
                                   Value line, Value position) const {
   SmallVector<Value> place(leading);
   if (isCut) {
-    place.push_back(math.div(position, kLine));
-    position = math.rem(position, kLine);
+    place.push_back(math.div(position, lineOf(bytes)));
+    position = math.rem(position, lineOf(bytes));
   }
   if (isPermuted)
-    position = kSwizzle(math, line, position);
+    position =
+        Swizzle{/*bits=*/3, /*base=*/bytes == 1 ? 4 : 3}(math, line, position);
   place.append({line, position});
   return place;
 }
@@ -266,7 +267,8 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
 void WarpMma::multiplyBlock(Value sums, Value left, Value right) {
   OpBuilder &b = kernel.builder;
   cuda::MmaOp::create(b, kernel.loc, sums, left, right,
-                      unit.elementType(b.getContext()));
+                      TypeAttr::get(unit.elementType(b.getContext())),
+                      rightType ? TypeAttr::get(rightType) : TypeAttr());
 }
 
 void WarpMma::multiply(Value sums, Value left, Value right) {

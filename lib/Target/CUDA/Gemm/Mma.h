@@ -58,16 +58,20 @@ mlir::Value sharedView(GpuKernel &kernel, mlir::Value bytes, int64_t offset,
                        llvm::StringRef name);
 
 /// Layout of a shared-memory tile: [leading][line][position]. A swizzled tile
-/// (wgmma, 128-byte swizzle) has lines of 64 16-bit elements whose eight
-/// 16-byte chunks are xored with the line number; longer lines are split,
+/// (wgmma, 128-byte swizzle) has lines of 128 bytes whose eight 16-byte chunks
+/// are xored with the line number; longer lines are split,
 /// [leading][part][line][position].
 struct TileLayout {
-  static constexpr int64_t kLine = 64, kPiece = 8;
-  static constexpr Swizzle kSwizzle{/*bits=*/3, /*base=*/3};
+  /// Elements of `bytes` bytes of a line, and of a chunk.
+  static constexpr int64_t lineOf(int64_t bytes) { return 128 / bytes; }
+  static constexpr int64_t pieceOf(int64_t bytes) { return 16 / bytes; }
+  static constexpr int64_t kPieces = 8;
 
   bool isPermuted = false;
-  /// Whether lines may be longer than kLine.
+  /// Whether lines may be longer than 128 bytes.
   bool isCut = false;
+  /// Size of an element: 1 or 2 bytes if permuted.
+  int64_t bytes = 2;
 
   /// Returns the indices of an element; `position` may be inside a chunk.
   llvm::SmallVector<mlir::Value> at(const IndexMath &math,
@@ -99,10 +103,13 @@ struct WarpOperand {
 /// GEMM of one warp on tensor cores. f32 tiles are rounded to tf32 on load.
 class WarpMma {
 public:
-  WarpMma(GpuKernel &kernel, const MatrixUnit &unit)
-      : unit(unit), kernel(kernel) {}
+  /// `rightType`: element type of the right operand if it differs from the
+  /// unit's, else null.
+  WarpMma(GpuKernel &kernel, const MatrixUnit &unit, mlir::Type rightType = {})
+      : unit(unit), rightType(rightType), kernel(kernel) {}
 
   const MatrixUnit &unit;
+  mlir::Type rightType;
 
   /// K of one instruction.
   int64_t depth() const { return unit.k; }

@@ -45,6 +45,7 @@ BlockRunner::BlockRunner(const HostLaunch &launch, bool checks,
       count(productOf(launch.block)), random(launch.seed) {
   std::copy_n(launch.block, 3, blockSize);
   std::copy_n(launch.grid, 3, gridSize);
+  capability = launch.capability;
   fillTable();
   makeBlocks(launch.cooperative ? productOf(launch.grid) : 1);
 }

@@ -203,6 +203,7 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
   how.dynamicSharedBytes = size_t(launch.grid.sharedBytes);
   how.cooperative = launch.grid.cooperative;
   how.order = common->options.order;
+  how.capability = std::atoi(common->options.architecture.c_str() + 3);
 
   const Kernel &kernel = kernels[launch.kernel];
   std::vector<HostArgument> arguments;

@@ -371,6 +371,8 @@ MPC_LOAD_MATRIX(loadMatrixTransposed, ".trans")
 namespace detail {
 template <typename T> constexpr bool isHalf = false;
 template <> constexpr bool isHalf<half> = true;
+template <typename T> constexpr bool isE4m3 = false;
+template <> constexpr bool isE4m3<e4m3> = true;
 } // namespace detail
 
 /// d += a * b with four words of a and two of b.
@@ -419,12 +421,19 @@ MPC_FUNCTION unsigned packBytes(unsigned char x, unsigned char y,
   return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
 }
 
-/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
-template <typename Word>
+/// d += a * b on 16 x 8 x 32 elements of A and B, e4m3 or e5m2.
+template <typename A, typename B, typename Word>
 MPC_FUNCTION void mmaFloat8(float (&d)[4], const Word (&a)[4],
                             const Word (&b)[2]) {
 #if __CUDA_ARCH__ >= 890
-  MPC_MMA("m16n8k32.row.col.f32.e4m3.e4m3");
+  if constexpr (detail::isE4m3<A> && detail::isE4m3<B>)
+    MPC_MMA("m16n8k32.row.col.f32.e4m3.e4m3");
+  else if constexpr (detail::isE4m3<A>)
+    MPC_MMA("m16n8k32.row.col.f32.e4m3.e5m2");
+  else if constexpr (detail::isE4m3<B>)
+    MPC_MMA("m16n8k32.row.col.f32.e5m2.e4m3");
+  else
+    MPC_MMA("m16n8k32.row.col.f32.e5m2.e5m2");
 #else
   __trap();
 #endif

@@ -75,41 +75,57 @@ MPC_FUNCTION unsigned long long tileDescriptor(const void *tile) {
 #define MPC_SUMS_32 MPC_SUMS_24, MPC_BLOCKS_4(24), MPC_BLOCKS_4(28)
 
 /// One instruction; numbers index the operands after the registers.
-#define MPC_WGMMA(blocks, shape, type, a, b, keep, transA, transB)             \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %" keep ", 0;"                   \
-               "wgmma.mma_async.sync.aligned." shape ".f32." type "." type     \
-               " {" MPC_REGISTERS_##blocks                                     \
-               "}, %" a ", %" b ", p, 1, 1, %" transA ", %" transB ";}"        \
+#define MPC_WGMMA_TEXT(blocks, shape, types, a, b, keep, order)                \
+  "{.reg .pred p; setp.ne.b32 p, %" keep ", 0;"                                \
+  "wgmma.mma_async.sync.aligned." shape ".f32." types                          \
+  " {" MPC_REGISTERS_##blocks "}, %" a ", %" b ", p, 1, 1" order ";}"
+#define MPC_WGMMA16(blocks, shape, types, a, b, keep, transA, transB)          \
+  asm volatile(MPC_WGMMA_TEXT(blocks, shape "k16", types, a, b, keep,          \
+                              ", %" transA ", %" transB)                       \
                : MPC_SUMS_##blocks                                             \
                : "l"(tileA), "l"(tileB), "r"(static_cast<int>(kept)),          \
                  "n"(TransposedA), "n"(TransposedB))
+#define MPC_WGMMA8(blocks, shape, types, a, b, keep)                           \
+  asm volatile(MPC_WGMMA_TEXT(blocks, shape "k32", types, a, b, keep, "")      \
+               : MPC_SUMS_##blocks                                             \
+               : "l"(tileA), "l"(tileB), "r"(static_cast<int>(kept)))
+/// All operand types of one shape.
+#define MPC_WGMMA(blocks, shape, a, b, keep, transA, transB)                   \
+  if constexpr (Blocks == blocks) {                                            \
+    if constexpr (sizeof(A) == 1 && isE4m3<A> && isE4m3<B>)                    \
+      MPC_WGMMA8(blocks, shape, "e4m3.e4m3", a, b, keep);                      \
+    else if constexpr (sizeof(A) == 1 && isE4m3<A>)                            \
+      MPC_WGMMA8(blocks, shape, "e4m3.e5m2", a, b, keep);                      \
+    else if constexpr (sizeof(A) == 1 && isE4m3<B>)                            \
+      MPC_WGMMA8(blocks, shape, "e5m2.e4m3", a, b, keep);                      \
+    else if constexpr (sizeof(A) == 1)                                         \
+      MPC_WGMMA8(blocks, shape, "e5m2.e5m2", a, b, keep);                      \
+    else if constexpr (isHalf<A>)                                              \
+      MPC_WGMMA16(blocks, shape, "f16.f16", a, b, keep, transA, transB);       \
+    else                                                                       \
+      MPC_WGMMA16(blocks, shape, "bf16.bf16", a, b, keep, transA, transB);     \
+  }
 
-/// sums += a * b on 64 x 8 Blocks x 16 elements of T.
-template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+/// sums += a * b on 64 x 8 Blocks x 32 bytes of A and B.
+template <typename A, bool TransposedA, bool TransposedB, typename B = A,
+          int Blocks>
 MPC_FUNCTION void warpgroupMma(float (&sums)[Blocks][4], const void *a,
                                const void *b, bool kept) {
   static_assert(Blocks == 8 || Blocks == 16 || Blocks == 24 || Blocks == 32);
+  using detail::isE4m3;
+  using detail::isHalf;
   unsigned long long tileA = detail::tileDescriptor<TransposedA>(a),
                      tileB = detail::tileDescriptor<TransposedB>(b);
-  if constexpr (Blocks == 8 && detail::isHalf<T>)
-    MPC_WGMMA(8, "m64n64k16", "f16", "32", "33", "34", "35", "36");
-  else if constexpr (Blocks == 8 && !detail::isHalf<T>)
-    MPC_WGMMA(8, "m64n64k16", "bf16", "32", "33", "34", "35", "36");
-  else if constexpr (Blocks == 16 && detail::isHalf<T>)
-    MPC_WGMMA(16, "m64n128k16", "f16", "64", "65", "66", "67", "68");
-  else if constexpr (Blocks == 16 && !detail::isHalf<T>)
-    MPC_WGMMA(16, "m64n128k16", "bf16", "64", "65", "66", "67", "68");
-  else if constexpr (Blocks == 24 && detail::isHalf<T>)
-    MPC_WGMMA(24, "m64n192k16", "f16", "96", "97", "98", "99", "100");
-  else if constexpr (Blocks == 24 && !detail::isHalf<T>)
-    MPC_WGMMA(24, "m64n192k16", "bf16", "96", "97", "98", "99", "100");
-  else if constexpr (Blocks == 32 && detail::isHalf<T>)
-    MPC_WGMMA(32, "m64n256k16", "f16", "128", "129", "130", "131", "132");
-  else if constexpr (Blocks == 32 && !detail::isHalf<T>)
-    MPC_WGMMA(32, "m64n256k16", "bf16", "128", "129", "130", "131", "132");
+  MPC_WGMMA(8, "m64n64", "32", "33", "34", "35", "36")
+  MPC_WGMMA(16, "m64n128", "64", "65", "66", "67", "68")
+  MPC_WGMMA(24, "m64n192", "96", "97", "98", "99", "100")
+  MPC_WGMMA(32, "m64n256", "128", "129", "130", "131", "132")
 }
 
 #undef MPC_WGMMA
+#undef MPC_WGMMA8
+#undef MPC_WGMMA16
+#undef MPC_WGMMA_TEXT
 #undef MPC_SUMS_32
 #undef MPC_SUMS_24
 #undef MPC_SUMS_16
@@ -128,7 +144,8 @@ MPC_FUNCTION void fenceShared() { __trap(); }
 MPC_FUNCTION void warpgroupFence() { __trap(); }
 MPC_FUNCTION void warpgroupCommit() { __trap(); }
 template <int Pending> MPC_FUNCTION void warpgroupWait() { __trap(); }
-template <typename T, bool TransposedA, bool TransposedB, int Blocks>
+template <typename A, bool TransposedA, bool TransposedB, typename B = A,
+          int Blocks>
 MPC_FUNCTION void warpgroupMma(float (&)[Blocks][4], const void *, const void *,
                                bool) {
   __trap();

@@ -184,6 +184,18 @@ inline float toFloat(bfloat16 x) {
   return floatOf(static_cast<unsigned>(x.bits) << 16);
 }
 
+inline float toFloat(e4m3 x) {
+  unsigned magnitude = x.bits & 0x7fu;
+  // The bits of a subnormal or normal float 2^120 times smaller.
+  float value = magnitude == 0x7f ? floatOf(0x7fffffffu)
+                                  : floatOf(magnitude << 20) * 0x1p120f;
+  return x.bits & 0x80u ? -value : value;
+}
+/// The upper half of an IEEE half.
+inline float toFloat(e5m2 x) {
+  return toFloat(half{static_cast<unsigned short>(x.bits << 8)});
+}
+
 /// Rounds to nearest, ties to even; NaNs become 0x7fff.
 inline half toHalf(float x) {
   unsigned bits = bitsOf(x), magnitude = bits & 0x7fffffffu;

@@ -32,6 +32,9 @@ using ProductFunction = void (*)(float *sums, const void *a, const void *b,
 struct Interface {
   const ThreadPlace *place;
   int block[3], blockSize[3], gridSize[3];
+  /// Compute capability of the emulated GPU, such as 89: the arithmetic of its
+  /// tensor cores.
+  int capability;
 
   /// Block barrier.
   void (*barrier)(Interface *, int line);

@@ -9,9 +9,16 @@
 #ifndef MPC_TARGET_CUDA_PRELUDE_HOSTMATRICES_H
 #define MPC_TARGET_CUDA_PRELUDE_HOSTMATRICES_H
 
+#include "mpc/Support/TensorCoreModel.h"
+
 namespace mpc {
 
 namespace host {
+template <typename T> constexpr auto tensorCoreType = TensorCoreType::Float16;
+template <> constexpr auto tensorCoreType<bfloat16> = TensorCoreType::BFloat16;
+template <> constexpr auto tensorCoreType<e4m3> = TensorCoreType::E4M3;
+template <> constexpr auto tensorCoreType<e5m2> = TensorCoreType::E5M2;
+
 struct MatrixLoad {
   const void *row;
   unsigned tiles[4];
@@ -72,37 +79,35 @@ struct Product {
   float d[4];
 };
 
-/// Returns element `index` (0 or 1) of a register with two elements of T.
-template <typename T> inline float elementOf(unsigned pair, int index) {
-  return toFloat(T{static_cast<unsigned short>(pair >> (16 * index))});
-}
-
 /// d += a * b on 16 x 8 P x 8 elements, P to a register: element(word, i). With
 /// group g = lane / 4 and member t = lane % 4, word w of a holds row g (g + 8
 /// if w is odd), columns P t to P t + P - 1 (plus 4 P for w >= 2); word w of b
 /// column g, rows P t + 4 P w and next; d[0], d[1] are row g, columns 2 t and
-/// 2 t + 1, d[2], d[3] row g + 8. Accumulates in double, rounds once.
-template <int P, typename Element>
-MPC_UNCHECKED inline void multiplyTiles(void **lanes, Element element) {
-  float a[16][8 * P], b[8 * P][8];
+/// 2 t + 1, d[2], d[3] row g + 8. Gives the bits of the emulated GPU.
+template <TensorCoreType A, TensorCoreType B, int P, typename ElementA,
+          typename ElementB>
+MPC_UNCHECKED inline void multiplyTiles(void **lanes, ElementA elementA,
+                                        ElementB elementB) {
+  TensorCoreFactor a[16][8 * P], b[8][8 * P];
   for (int i = 0; i < kWarpSize; ++i) {
     auto &own = *static_cast<Product *>(lanes[i]);
     int group = i / 4, first = P * (i % 4);
     for (int e = 0; e < P; ++e)
       for (int w = 0; w < 4; ++w) {
-        a[group + w % 2 * 8][first + e + w / 2 * 4 * P] = element(own.a[w], e);
+        a[group + w % 2 * 8][first + e + w / 2 * 4 * P] =
+            TensorCoreFactor::of(elementA(own.a[w], e), A);
         if (w < 2)
-          b[first + e + w * 4 * P][group] = element(own.b[w], e);
+          b[group][first + e + w * 4 * P] =
+              TensorCoreFactor::of(elementB(own.b[w], e), B);
       }
   }
+  auto arithmetic = TensorCoreArithmetic::of(TensorCoreInstruction::Mma, A,
+                                             runner->capability);
   for (int i = 0; i < kWarpSize; ++i)
     for (int j = 0; j < 4; ++j) {
       int row = i / 4 + 8 * (j / 2), column = 2 * (i % 4) + j % 2;
       auto *mine = static_cast<Product *>(lanes[i]);
-      double sum = mine->d[j];
-      for (int k = 0; k < 8 * P; ++k)
-        sum += double(a[row][k]) * double(b[k][column]);
-      mine->d[j] = static_cast<float>(sum);
+      mine->d[j] = arithmetic.multiplyAdd(a[row], b[column], 8 * P, mine->d[j]);
     }
 }
 
@@ -127,9 +132,11 @@ inline void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
   host::multiply(
       "mma", d, a, b,
       [](void **lanes) MPC_UNCHECKED {
-        host::multiplyTiles<2>(lanes, [](unsigned word, int i) {
-          return host::elementOf<T>(word, i);
-        });
+        auto element = [](unsigned word, int i) {
+          return toFloat(T{static_cast<unsigned short>(word >> (16 * i))});
+        };
+        constexpr TensorCoreType type = host::tensorCoreType<T>;
+        host::multiplyTiles<type, type, 2>(lanes, element, element);
       },
       line);
 }
@@ -142,9 +149,9 @@ inline void mmaTf32(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
   host::multiply(
       "mmaTf32", d, a, b,
       [](void **lanes) MPC_UNCHECKED {
-        host::multiplyTiles<1>(lanes, [](unsigned word, int) {
-          return floatOf(word & 0xffffe000u);
-        });
+        auto element = [](unsigned word, int) { return floatOf(word); };
+        constexpr TensorCoreType type = TensorCoreType::TensorFloat32;
+        host::multiplyTiles<type, type, 1>(lanes, element, element);
       },
       line);
 }
@@ -155,20 +162,22 @@ inline unsigned packBytes(unsigned char x, unsigned char y, unsigned char z,
   return x | y << 8 | z << 16 | static_cast<unsigned>(w) << 24;
 }
 
-/// d += a * b on 16 x 8 x 32 elements of f8E4M3FN.
-template <typename Word>
+/// d += a * b on 16 x 8 x 32 elements of A and B, e4m3 or e5m2.
+template <typename A, typename B, typename Word>
 inline void mmaFloat8(float (&d)[4], const Word (&a)[4], const Word (&b)[2],
                       int line = __builtin_LINE()) {
   host::multiply(
       "mmaFloat8", d, a, b,
       [](void **lanes) MPC_UNCHECKED {
-        host::multiplyTiles<4>(lanes, [](unsigned word, int i) {
-          unsigned bits = word >> 8 * i & 0xffu, magnitude = bits & 0x7fu;
-          // The bits of a subnormal or normal float 2^120 times smaller.
-          float x = magnitude == 0x7f ? floatOf(0x7fffffffu)
-                                      : floatOf(magnitude << 20) * 0x1p120f;
-          return bits & 0x80u ? -x : x;
-        });
+        host::multiplyTiles<host::tensorCoreType<A>, host::tensorCoreType<B>,
+                            4>(
+            lanes,
+            [](unsigned word, int i) {
+              return toFloat(A{static_cast<unsigned char>(word >> 8 * i)});
+            },
+            [](unsigned word, int i) {
+              return toFloat(B{static_cast<unsigned char>(word >> 8 * i)});
+            });
       },
       line);
 }

@@ -17,7 +17,7 @@
 //   barrier, syncWarp, fence, pause, gridBarrier, kernelBegin
 //   shuffleXor, atomicAdd, atomicOr
 //   load<N>, store
-//   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
+//   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32, mmaFloat8
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
 //   warpgroupMma, warpgroupFence, warpgroupCommit, warpgroupWait<Pending>,
 //   fenceShared
@@ -62,6 +62,14 @@ struct half {
 /// Upper half of a float: storage only.
 struct bfloat16 {
   unsigned short bits;
+};
+
+/// 8-bit floats f8E4M3FN and f8E5M2: operands of matrix instructions only.
+struct e4m3 {
+  unsigned char bits;
+};
+struct e5m2 {
+  unsigned char bits;
 };
 
 namespace detail {

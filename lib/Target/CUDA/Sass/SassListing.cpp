@@ -64,10 +64,11 @@ SassUnit SassInstruction::unit() const {
 }
 
 int64_t SassInstruction::warpgroupColumns() const {
-  if (base() != "HGMMA")
+  if (base() != "HGMMA" && base() != "QGMMA")
     return 0;
+  std::string depth = "x" + std::to_string(warpgroupDepth());
   for (int64_t columns : {64, 128, 192, 256})
-    if (has("64x" + std::to_string(columns) + "x16"))
+    if (has("64x" + std::to_string(columns) + depth))
       return columns;
   return 0;
 }
@@ -79,7 +80,7 @@ int64_t SassInstruction::flops() const {
   if (unit() != SassUnit::Tensor)
     return 0;
   if (int64_t columns = warpgroupColumns())
-    return 2 * 64 * columns * 16 / 4;
+    return 2 * 64 * columns * warpgroupDepth() / 4;
   // "16816" is m 16, n 8 and k 16, "1688" k 8, "16832" k 32.
   for (int64_t k : {4, 8, 16, 32, 64})
     if (has("168" + std::to_string(k)))

@@ -18,7 +18,7 @@ namespace mpc::cuda {
 
 /// Execution unit of an instruction, besides its issue slot.
 enum class SassUnit {
-  /// Tensor cores: HMMA, IMMA, DMMA, HGMMA.
+  /// Tensor cores: HMMA, IMMA, DMMA, HGMMA, QGMMA.
   Tensor,
   /// Floating-point arithmetic, comparisons and selects.
   Float,
@@ -51,7 +51,9 @@ struct SassInstruction {
   SassUnit unit() const;
   /// Operations per warp, two per multiply-add; 0 if not a multiplication.
   int64_t flops() const;
-  /// N of a wgmma m64nNk16; 0 if not a wgmma.
+  /// K of a wgmma: 16, or 32 for 8-bit floats (QGMMA).
+  int64_t warpgroupDepth() const { return base() == "QGMMA" ? 32 : 16; }
+  /// N of a wgmma m64nN; 0 if not a wgmma.
   int64_t warpgroupColumns() const;
   /// Bytes per warp between registers (or, for LDGSTS, global memory) and
   /// shared memory.

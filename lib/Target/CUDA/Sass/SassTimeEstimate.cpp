@@ -148,8 +148,9 @@ static std::optional<MathType> tensorType(const SassKernel &kernel) {
       return MathType::Float64;
     return instruction.has("BF16")   ? MathType::BFloat16
            : instruction.has("TF32") ? MathType::TensorFloat32
-           : instruction.has("E4M3") ? MathType::Float8
-                                     : MathType::Float16;
+           : instruction.has("E4M3") || instruction.has("E5M2")
+               ? MathType::Float8
+               : MathType::Float16;
   }
   return std::nullopt;
 }

@@ -33,6 +33,8 @@ func.func @matrices(%tile: memref<64x32xf16, #gpu.address_space<workgroup>>, %x:
   cuda.load_matrix %b, %tile[%i, %i] transposed : memref<2xi32>, memref<64x32xf16, #gpu.address_space<workgroup>>
   // CHECK: cuda.mma %{{.*}}, %{{.*}}, %{{.*}} type(f16) : memref<4xf32>, memref<4xi32>, memref<2xi32>
   cuda.mma %sums, %a, %b type(f16) : memref<4xf32>, memref<4xi32>, memref<2xi32>
+  // CHECK: cuda.mma %{{.*}}, %{{.*}}, %{{.*}} type(f8E4M3FN, f8E5M2) : memref<4xf32>, memref<4xi32>, memref<2xi32>
+  cuda.mma %sums, %a, %b type(f8E4M3FN, f8E5M2) : memref<4xf32>, memref<4xi32>, memref<2xi32>
   return
 }
 

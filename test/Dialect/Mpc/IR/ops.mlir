@@ -280,3 +280,15 @@ func.func @recurrence(%p: tensor<7x2x16xf32>, %r: tensor<1x16x4xbf16>, %b: tenso
      : (tensor<2x12x4xf32>, tensor<7x2x40xf32>) -> (tensor<7x2x24xf32>, tensor<2x2x4xf32>, tensor<7x2x24xf32>)
   return
 }
+
+// CHECK-LABEL: func.func @eight_bit_factors
+func.func @eight_bit_factors(%a: tensor<2x32xf8E4M3FN>, %b: tensor<3x32xf8E5M2>) -> tensor<2x3xf32> {
+  // CHECK: mpc.fusion kind(contraction) name("f") (%[[A:.*]] = %{{.*}} : tensor<2x32xf8E4M3FN>, %[[B:.*]] = %{{.*}} : tensor<3x32xf8E5M2>) -> tensor<2x3xf32> {
+  %0 = mpc.fusion kind(contraction) name("f") (%x = %a : tensor<2x32xf8E4M3FN>, %y = %b : tensor<3x32xf8E5M2>) -> tensor<2x3xf32> {
+    // CHECK: mpc.matmul %[[A]], %[[B]] transpose_rhs accumulate(f32) : (tensor<2x32xf8E4M3FN>, tensor<3x32xf8E5M2>) -> tensor<2x3xf32>
+    %1 = mpc.matmul %x, %y transpose_rhs accumulate(f32)
+       : (tensor<2x32xf8E4M3FN>, tensor<3x32xf8E5M2>) -> tensor<2x3xf32>
+    mpc.yield %1 : tensor<2x3xf32>
+  }
+  return %0 : tensor<2x3xf32>
+}

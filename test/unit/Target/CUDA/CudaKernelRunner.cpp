@@ -166,6 +166,8 @@ LogicalResult CudaKernelBatch::Kernel::interpret(func::FuncOp kernel,
   auto float64 = reference::interpret(kernel, arguments);
   reference::InterpretOptions options;
   options.rounding = reference::Rounding::Declared;
+  options.tensorCores =
+      reference::TensorCores::of(check.target.target().name());
   auto rounded = reference::interpret(kernel, arguments, options);
   if (failed(float64) || failed(rounded))
     return failure();
@@ -260,6 +262,7 @@ std::string CudaKernelBatch::Kernel::run(const HostModule &module) {
     launch.dynamicSharedBytes = info.sharedBytes;
     launch.cooperative = info.cooperative;
     launch.order = order;
+    launch.capability = check.target.target().facts().computeCapability;
     launch.seed = static_cast<unsigned>(check.seed);
     Status status = module.launch(name, launch, parameters);
     if (!status.ok())

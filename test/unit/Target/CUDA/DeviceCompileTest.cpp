@@ -82,8 +82,12 @@ TEST(DeviceCompile, EveryKernelOnEachGeneration) {
         std::string(kMatrices), std::string(kCopies), std::string(kPowers),
         std::string(kLanes)})
     text += "#line 1 \"kernel.cu\"\n" + kernels;
-  for (const char *architecture : {"sm_75", "sm_80", "sm_90a"})
+  for (const char *architecture :
+       {"sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"})
     EXPECT_EQ(nvrtc.errorsOf(text, architecture), "") << architecture;
+  EXPECT_EQ(
+      nvrtc.errorsOf(preludeText(PreludeSide::Device) + kWarpgroups, "sm_90a"),
+      "");
 }
 
 // GEMMs that sum an operand, on tensor cores and by FMAs, with and without

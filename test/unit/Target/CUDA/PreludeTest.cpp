@@ -410,69 +410,6 @@ TEST(PreludeMatrices, LoadMatrix) {
     }
 }
 
-/// Multiplies 16 x 8 P by 8 P x 8 elements, P to a register in the lane layout
-/// of the PTX manual, and compares with sums in double.
-static void checkMma(const char *name, int perWord,
-                     const std::vector<uint32_t> &a,
-                     const std::vector<uint32_t> &b,
-                     const std::function<double(uint32_t)> &valueOf) {
-  HostModule module =
-      compileKernels(kMatrices, {"mmaHalf", "mmaBfloat16", "mmaSingle"});
-  int depth = 8 * perWord, bits = 32 / perWord;
-  std::vector<float> c = randomFloats(16 * 8, 3), d(32 * 4);
-  std::vector<uint32_t> aLanes(32 * 4), bLanes(32 * 2);
-  for (int lane = 0; lane < 32; ++lane) {
-    int group = lane / 4, member = lane % 4;
-    for (int i = 0; i < 4 * perWord; ++i) {
-      int word = i / perWord, in = i % perWord, row = group + word % 2 * 8;
-      int k = member * perWord + in + word / 2 * 4 * perWord;
-      aLanes[lane * 4 + word] |= a[row * depth + k] << (bits * in);
-    }
-    for (int i = 0; i < 2 * perWord; ++i) {
-      int word = i / perWord, in = i % perWord;
-      int k = member * perWord + in + word * 4 * perWord;
-      bLanes[lane * 2 + word] |= b[k * 8 + group] << (bits * in);
-    }
-    for (int i = 0; i < 4; ++i)
-      d[lane * 4 + i] = c[(group + i / 2 * 8) * 8 + member * 2 + i % 2];
-  }
-  Status status = module.launch(name, grid(1, 32),
-                                {HostArgument::input("a", aLanes),
-                                 HostArgument::input("b", bLanes),
-                                 HostArgument::inOut("d", d)});
-  ASSERT_TRUE(status.ok()) << status.toString();
-  for (int lane = 0; lane < 32; ++lane)
-    for (int i = 0; i < 4; ++i) {
-      int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-      double sum = c[row * 8 + column];
-      for (int k = 0; k < depth; ++k)
-        sum += valueOf(a[row * depth + k]) * valueOf(b[k * 8 + column]);
-      ASSERT_EQ(d[lane * 4 + i], static_cast<float>(sum));
-    }
-}
-
-TEST(PreludeMatrices, MmaAgainstDouble) {
-  for (int exponentBits : {kHalf, kBfloat16}) {
-    auto a = random16(16 * 16, exponentBits, 1);
-    auto b = random16(16 * 8, exponentBits, 2);
-    checkMma(exponentBits == kHalf ? "mmaHalf" : "mmaBfloat16", 2,
-             {a.begin(), a.end()}, {b.begin(), b.end()}, [&](uint32_t bits) {
-               return valueOf16(uint16_t(bits), exponentBits);
-             });
-  }
-}
-
-TEST(PreludeMatrices, MmaTf32AgainstDouble) {
-  std::vector<uint32_t> a, b;
-  for (float x : randomFloats(16 * 8, 1))
-    a.push_back(floatBits(x));
-  for (float x : randomFloats(8 * 8, 2))
-    b.push_back(floatBits(x));
-  checkMma("mmaSingle", 1, a, b, [](uint32_t bits) {
-    return double(floatFromBits(bits & 0xffffe000));
-  });
-}
-
 //===----------------------------------------------------------------------===//
 // Asynchronous copies
 //===----------------------------------------------------------------------===//

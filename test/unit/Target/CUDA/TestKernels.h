@@ -299,9 +299,11 @@ MPC_KERNEL(32) void tiles(const unsigned short *x, unsigned *out) {
   for (int i = 0; i < 4; ++i)
     out[32 * (10 + i) + t] = four[i];
 }
-template <typename T>
-MPC_FUNCTION void multiply(const unsigned *a, const unsigned *b, float *d) {
-  int t = mpc::threadX();
+/// Multiplies one tile per block.
+template <typename Multiply>
+MPC_FUNCTION void multiply(const unsigned *a, const unsigned *b, float *d,
+                           Multiply multiply) {
+  int t = 32 * mpc::blockX() + mpc::threadX();
   unsigned aRegisters[4], bRegisters[2];
   float sums[4];
   for (int i = 0; i < 4; ++i)
@@ -310,40 +312,60 @@ MPC_FUNCTION void multiply(const unsigned *a, const unsigned *b, float *d) {
     bRegisters[i] = b[2 * t + i];
   for (int i = 0; i < 4; ++i)
     sums[i] = d[4 * t + i];
-  if constexpr (sizeof(T) == 2)
-    mpc::mma<T>(sums, aRegisters, bRegisters);
-  else
-    mpc::mmaTf32(sums, aRegisters, bRegisters);
+  multiply(sums, aRegisters, bRegisters);
   for (int i = 0; i < 4; ++i)
     d[4 * t + i] = sums[i];
 }
-MPC_KERNEL(32) void mmaHalf(const unsigned *a, const unsigned *b, float *d) {
-  multiply<mpc::half>(a, b, d);
-}
-MPC_KERNEL(32) void mmaBfloat16(const unsigned *a, const unsigned *b,
-                                float *d) {
-  multiply<mpc::bfloat16>(a, b, d);
-}
-MPC_KERNEL(32) void mmaSingle(const unsigned *a, const unsigned *b, float *d) {
-  multiply<float>(a, b, d);
-}
+#define MULTIPLY(name, ...)                                                    \
+  MPC_KERNEL(32) void name(const unsigned *a, const unsigned *b, float *d) {   \
+    multiply(a, b, d, [](float(&sums)[4], const unsigned(&a)[4],               \
+                         const unsigned(&b)[2]) { __VA_ARGS__(sums, a, b); }); \
+  }
+MULTIPLY(mmaHalf, mpc::mma<mpc::half>)
+MULTIPLY(mmaBfloat16, mpc::mma<mpc::bfloat16>)
+MULTIPLY(mmaSingle, mpc::mmaTf32)
+MULTIPLY(mmaE4m3, mpc::mmaFloat8<mpc::e4m3, mpc::e4m3>)
+MULTIPLY(mmaE5m2, mpc::mmaFloat8<mpc::e5m2, mpc::e5m2>)
+MULTIPLY(mmaMixed, mpc::mmaFloat8<mpc::e4m3, mpc::e5m2>)
+MULTIPLY(mmaMixedLeft, mpc::mmaFloat8<mpc::e5m2, mpc::e4m3>)
 )";
 
-/// GEMMs of 64 rows, depth 64, by four warps. The first dimension of a
+/// Returns random operand elements in a word, from random `bits`: of magnitudes
+/// near 1, of all magnitudes below 2 with subnormals, or any pattern with
+/// infinities and NaNs, by tile. `exponentBits` of elements of `elementBits`.
+inline unsigned tileWord(unsigned bits, int tile, int elementBits,
+                         int exponentBits) {
+  if (tile % 8 == 7)
+    return bits;
+  unsigned each = elementBits == 8    ? 0x01010101u
+                  : elementBits == 16 ? 0x10001u
+                                      : 1u;
+  // The highest bit of the exponent, and all but the lowest two below it.
+  unsigned top = 1u << (elementBits - 2),
+           upper = top - (1u << (elementBits + 1 - exponentBits));
+  bits &= ~(top * each);
+  return tile % 2 ? bits | upper * each : bits;
+}
+
+/// GEMMs of 64 rows, 128 bytes deep, by four warps. The first dimension of a
 /// transposed operand is k. EARLY: reads accumulators before the MMA completes.
 inline const char *const kWarpgroups = R"(
-template <typename T, bool TransposedA, bool TransposedB, int Columns>
-MPC_FUNCTION void multiply(const T *a, const T *b, float *d) {
-  MPC_DYNAMIC_SHARED(T, tiles);
-  T *right = tiles + 64 * 64;
-  auto bring = [](T *tile, const T *from, int rows, bool transposed) {
-    int width = transposed ? rows : 64;
-    for (int i = mpc::threadX(); i < 64 * rows; i += 128) {
-      int line = i / width, position = i % width;
-      tile[position / 64 * 4096 + line * 64 +
-           (position % 64 ^ line % 8 * 8)] = from[i];
-    }
-  };
+template <typename T>
+MPC_FUNCTION void bring(T *tile, const T *from, int rows, bool transposed) {
+  constexpr int line = 128 / sizeof(T), piece = 16 / sizeof(T);
+  int width = transposed ? rows : line;
+  for (int i = mpc::threadX(); i < line * rows; i += 128) {
+    int row = i / width, position = i % width;
+    tile[position / line * 64 * line + row * line +
+         (position % line ^ row % 8 * piece)] = from[i];
+  }
+}
+template <typename A, bool TransposedA, bool TransposedB, int Columns,
+          typename B = A>
+MPC_FUNCTION void multiply(const A *a, const B *b, float *d) {
+  constexpr int line = 128 / sizeof(A);
+  MPC_DYNAMIC_SHARED(A, tiles);
+  B *right = reinterpret_cast<B *>(tiles + 64 * line);
   bring(tiles, a, 64, TransposedA);
   bring(right, b, Columns, TransposedB);
   mpc::fenceShared();
@@ -351,9 +373,9 @@ MPC_FUNCTION void multiply(const T *a, const T *b, float *d) {
   float sums[Columns / 8][4];
   mpc::warpgroupFence();
   for (int part = 0; part < 4; ++part)
-    mpc::warpgroupMma<T, TransposedA, TransposedB>(
-        sums, tiles + 16 * part * (TransposedA ? 64 : 1),
-        right + 16 * part * (TransposedB ? 64 : 1), part > 0);
+    mpc::warpgroupMma<A, TransposedA, TransposedB, B>(
+        sums, tiles + line / 4 * part * (TransposedA ? 64 : 1),
+        right + line / 4 * part * (TransposedB ? 64 : 1), part > 0);
   mpc::warpgroupCommit();
 #ifndef EARLY
   mpc::warpgroupWait<0>();
@@ -376,6 +398,21 @@ MPC_KERNEL(128) void left(const mpc::half *a, const mpc::half *b, float *d) {
 MPC_KERNEL(128) void both(const mpc::bfloat16 *a, const mpc::bfloat16 *b,
                           float *d) {
   multiply<mpc::bfloat16, true, true, 256>(a, b, d);
+}
+MPC_KERNEL(128) void bytes(const mpc::e4m3 *a, const mpc::e4m3 *b, float *d) {
+  multiply<mpc::e4m3, false, false, 64>(a, b, d);
+}
+MPC_KERNEL(128) void mixedBytes(const mpc::e4m3 *a, const mpc::e5m2 *b,
+                                float *d) {
+  multiply<mpc::e4m3, false, false, 128, mpc::e5m2>(a, b, d);
+}
+MPC_KERNEL(128) void mixedLeft(const mpc::e5m2 *a, const mpc::e4m3 *b,
+                               float *d) {
+  multiply<mpc::e5m2, false, false, 192, mpc::e4m3>(a, b, d);
+}
+MPC_KERNEL(128) void wideBytes(const mpc::e5m2 *a, const mpc::e5m2 *b,
+                               float *d) {
+  multiply<mpc::e5m2, false, false, 256>(a, b, d);
 }
 )";
 

@@ -45,35 +45,37 @@ def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Accumulate a * b on a warp's fragments (mma.sync)";
   let description = [{
     `sums` is `memref<4xf32>`, `a` has 4 words and `b` 2: m16n8k16 for f16 and bf16,
-    m16n8k8 for tf32.
+    m16n8k8 for tf32, m16n8k32 for 8-bit floats. `rhs_type` is the type of `b` if it
+    differs from that of `a`.
     - (C1) the fragments have the words above.
   }];
-  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, AnyMemRef:$b, TypeAttr:$type);
-  let assemblyFormat = "$sums `,` $a `,` $b `type` `(` $type `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)";
+  let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, AnyMemRef:$b, TypeAttr:$type, OptionalAttr<TypeAttr>:$rhs_type);
+  let assemblyFormat = "$sums `,` $a `,` $b `type` `(` $type (`,` $rhs_type^)? `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)";
   let hasVerifier = 1;
 }
 
 def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Accumulate a * b from shared memory by a warpgroup (wgmma)";
   let description = [{
-    m64nNk16, executed by all threads of four consecutive warps, the first of which is a
+    m64nNk16, k32 for 8-bit floats, executed by all threads of four consecutive warps, the first of which is a
     multiple of four. `sums`, the accumulators, are `memref<N/8 x 4 x f32>`: for every 8
     columns a warp's 16 rows from row `16 (warp % 4)`, in the layout of `cuda.mma`.
     Accumulators and tiles must not be accessed before a `cuda.warpgroup_wait` for the
     group. Without `keep` accumulators start at zero. Tiles have the 128-byte swizzle:
-    rows of 64 16-bit elements whose eight 16-byte chunks are permuted by xor with the
-    row number modulo 8. Rows extend along k; with `a_transposed` (`b_transposed`) each
+    rows of 128 bytes whose eight 16-byte chunks are permuted by xor with the row
+    number modulo 8. Rows extend along k; with `a_transposed` (`b_transposed`) each
     is one position along k, one group of rows per 64 rows of the matrix. The indices
     address the first element in swizzled order.
     - (C1) `sums` has 8, 16, 24 or 32 column groups; `a` and `b` are in
-      workgroup memory; `type` is f16 or bf16.
+      workgroup memory; `type` is f16 or bf16, or f8E4M3FN or f8E5M2 without
+      transposed operands, as `rhs_type`.
   }];
   let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, Variadic<Index>:$a_indices, AnyMemRef:$b,
                        Variadic<Index>:$b_indices, I1:$keep, UnitAttr:$a_transposed, UnitAttr:$b_transposed,
-                       TypeAttr:$type);
+                       TypeAttr:$type, OptionalAttr<TypeAttr>:$rhs_type);
   let assemblyFormat = [{
     $sums `,` $a `[` $a_indices `]` (`transposed` $a_transposed^)? `,` $b `[` $b_indices `]` (`transposed` $b_transposed^)?
-    `keep` `(` $keep `)` `type` `(` $type `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)
+    `keep` `(` $keep `)` `type` `(` $type (`,` $rhs_type^)? `)` attr-dict `:` type($sums) `,` type($a) `,` type($b)
   }];
   let hasVerifier = 1;
 }

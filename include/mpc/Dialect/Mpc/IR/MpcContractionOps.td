@@ -18,15 +18,17 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     `transpose_lhs` / `transpose_rhs` for operands stored transposed. With `packed`
     the right-hand side is a constant in that panel layout and the number of columns
     is the result's. Products of 8-bit integers with an i32 result are exact modulo
-    2^32; zero points are separate ops. Kernels multiply f8E4M3FN operands on
-    CUDA targets with matrix units of that type (sm_89 and later), into f32; no
-    import or policy creates them yet.
-    - (C1) operands have the same element type, or 8-bit integers signed or not,
-      and rank at least 2.
+    2^32; zero points are separate ops. Kernels multiply f8E4M3FN and f8E5M2
+    operands on CUDA targets with matrix units of these types (sm_89 and later), into
+    f32; no import or policy creates them yet. The tensor cores of sm_89 and wgmma
+    (sm_90a) keep 13 fraction bits of their sums; with `accumulate(f32)` kernels add
+    the sums of 128 products in f32.
+    - (C1) operands have the same element type, 8-bit integers signed or not, or
+      f8E4M3FN and f8E5M2, and rank at least 2.
     - (C2) the contracted extents agree.
     - (C3) the batch dimensions broadcast together as NumPy's do.
     - (C4) the result's element type is the operands' or a wider float; for 8-bit
-      integers i32, or theirs if they agree.
+      integers i32, or theirs if they agree; for 8-bit floats a wider float.
     - (C5) `accumulate`, if given, is at least as wide as the operands' type.
     - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, with depth D
       `[ceil(N/columns), ceil(K/D), D * columns]`, and not transposed.

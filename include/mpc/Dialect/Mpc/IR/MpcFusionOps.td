@@ -17,7 +17,7 @@ def Mpc_FusionOp : Op<Mpc_Dialect, "fusion", [IsolatedFromAbove, Pure, Mpc_CostO
     - (C1) block arguments match the operands in number and type.
     - (C2) the yielded values match the results in number and type.
   }];
-  let arguments = (ins Variadic<Mpc_Tensor>:$inputs, Mpc_FusionKindAttr:$kind, StrAttr:$name);
+  let arguments = (ins Variadic<Mpc_Factor>:$inputs, Mpc_FusionKindAttr:$kind, StrAttr:$name);
   let results = (outs Variadic<Mpc_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -45,6 +45,9 @@ struct HostLaunch {
   int grid[3] = {1, 1, 1};
   int block[3] = {1, 1, 1};
   size_t dynamicSharedBytes = 0;
+  /// Compute capability of the emulated GPU, 75 or more: the arithmetic of its
+  /// tensor cores (TensorCoreModel.h).
+  int capability = 80;
   /// Whether all blocks run concurrently, as a grid barrier needs.
   bool cooperative = false;
   ThreadOrder order = ThreadOrder::Ascending;

@@ -73,7 +73,8 @@ TEST(GemmKernel, EightBitFloatsOnTensorCores) {
     batch.add(product(by({m, k}), by({n, k}), by({m, n}), "f8E4M3FN",
                       "transpose_rhs", "bf16"),
               gemm("sm_90a"));
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "mpc::mmaFloat8(",
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        "mpc::mmaFloat8<mpc::e4m3, mpc::e4m3>(",
                         cudaText(text, cudaTarget("sm_89")).text);
   }
   batch.expect();

@@ -6,6 +6,8 @@
 
 #include "GemmTesting.h"
 
+#include "Target/CUDA/Gemm/GemmCost.h"
+
 #include "../CudaKernelRunner.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -139,6 +141,32 @@ TEST(GemmTiles, EightBitFloatsHaveTheRateOfTheirMachineCode) {
   EXPECT_GT(ratio("sm_89"), 1.9);
   EXPECT_EQ(ratio("sm_90a"), 1);
   EXPECT_GT(ratio("sm_120"), 1.9);
+}
+
+/// wgmma of sm_90a, with both operands along k, as fp8 needs them.
+TEST(GemmTiles, EightBitFloatsNearlyDoubleTheRateOfBfloat16) {
+  CudaTarget target = cudaTarget("sm_90a");
+  auto cycles = [&](const char *type, const char *flags = "") {
+    std::string text = llvm::formatv(
+        "func.func private @k(%x: tensor<8192x8192x{0}>, %w: "
+        "tensor<8192x8192x{0}>) -> tensor<8192x8192xf32> "
+        "attributes {{mpc.kernel_kind = \"contraction\"} {{\n%0 = "
+        "mpc.matmul %x, %w transpose_rhs {1} : "
+        "(tensor<8192x8192x{0}>, tensor<8192x8192x{0}>) -> "
+        "tensor<8192x8192xf32>\nreturn %0 : "
+        "tensor<8192x8192xf32>\n}\n",
+        type, flags);
+    ParsedGemm gemm(text, target);
+    GemmTiles best = GemmTiles::choose(*gemm.problem, target);
+    EXPECT_TRUE(best.warpgroups);
+    return GemmCost(*gemm.problem, target).cycles(best);
+  };
+  double bfloat16 = cycles("bf16"), float8 = cycles("f8E4M3FN"),
+         promoted = cycles("f8E4M3FN", "accumulate(f32)");
+  RecordProperty("ratio", std::to_string(bfloat16 / float8));
+  RecordProperty("promoted", std::to_string(bfloat16 / promoted));
+  EXPECT_GT(bfloat16 / float8, 1.7);
+  EXPECT_GT(bfloat16 / promoted, 1.2);
 }
 
 TEST(GemmTiles, TypesChooseTheUnit) {

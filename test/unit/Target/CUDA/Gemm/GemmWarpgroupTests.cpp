@@ -21,25 +21,27 @@ namespace {
 struct Product {
   int64_t m, k, n;
   bool turnsLeft = false, turnsRight = false;
-  const char *type = "bf16";
+  const char *type = "bf16", *rightType = nullptr, *flags = "";
 
   std::string text() const;
 };
 } // namespace
 
 std::string Product::text() const {
-  auto tensor = [&](int64_t rows, int64_t columns) {
+  auto tensor = [&](int64_t rows, int64_t columns, const char *type) {
     return llvm::formatv("tensor<{0}x{1}x{2}>", rows, columns, type).str();
   };
+  const char *right = rightType ? rightType : type;
   return llvm::formatv(
       "func.func private @k(%x: {0}, %w: {1}) -> tensor<{2}x{3}xf32> "
       "attributes "
       "{{mpc.kernel_kind = \"contraction\"} {{\n  %0 = mpc.matmul %x, %w "
-      "{4}{5} : ({0}, {1}) -> tensor<{2}x{3}xf32>\n  return %0 : "
+      "{4}{5} {6} : ({0}, {1}) -> tensor<{2}x{3}xf32>\n  return %0 : "
       "tensor<{2}x{3}xf32>\n}\n",
-      turnsLeft ? tensor(k, m) : tensor(m, k),
-      turnsRight ? tensor(n, k) : tensor(k, n), m, n,
-      turnsLeft ? "transpose_lhs " : "", turnsRight ? "transpose_rhs" : "");
+      turnsLeft ? tensor(k, m, type) : tensor(m, k, type),
+      turnsRight ? tensor(n, k, right) : tensor(k, n, right), m, n,
+      turnsLeft ? "transpose_lhs " : "", turnsRight ? "transpose_rhs" : "",
+      flags);
 }
 
 static CudaKernelCheck onHopper() {
@@ -104,6 +106,35 @@ TEST(GemmWarpgroups, OddExtents) {
         batch.add(withTiles(product.text(), number, check.target).text, check);
     }
   batch.expect();
+}
+
+/// Tiles of 128 elements along k, operands of different types, with and without
+/// promotion; transposed operands have no instruction.
+TEST(GemmWarpgroups, EightBitFloats) {
+  CudaKernelBatch batch;
+  CudaKernelCheck check = onHopper();
+  size_t promoting = 0;
+  for (const char *flags : {"", "accumulate(f32)"})
+    for (auto [left, right] :
+         {std::pair("f8E4M3FN", "f8E4M3FN"), std::pair("f8E4M3FN", "f8E5M2"),
+          std::pair("f8E5M2", "f8E4M3FN")})
+      for (auto [m, k, n] :
+           {std::tuple(64, 256, 64), std::tuple(72, 400, 144)}) {
+        Product product{m, k, n, false, true, left, right, flags};
+        for (size_t number : warpgroupTiles(product.text())) {
+          GemmTiles tiles = tilesOf(product.text(), check.target)[number];
+          EXPECT_EQ(tiles.k, 128);
+          EXPECT_EQ(tiles.promotes, *flags != 0);
+          promoting += tiles.promotes;
+          if (tiles.m * tiles.n <= 128 * 64)
+            batch.add(withTiles(product.text(), number, check.target).text,
+                      check);
+        }
+      }
+  EXPECT_GT(promoting, 0u);
+  batch.expect();
+  Product turned{64, 256, 64, false, false, "f8E4M3FN"};
+  EXPECT_TRUE(warpgroupTiles(turned.text()).empty());
 }
 
 /// Operand sums fused into the GEMM, and row prologues that a block computes
