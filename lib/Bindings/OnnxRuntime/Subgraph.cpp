@@ -585,7 +585,7 @@ Status Subgraph::makeFallback() {
     if (!fallbackFailure.ok())
       return fallbackFailure;
     Result<std::unique_ptr<HostSession>> made = HostSession::create(
-        session.api, encoded.modelForHost, session.options.threads);
+        session.api, encoded.modelForHost, session.options.threads.value_or(0));
     if (!made.ok())
       return fallbackFailure = made.status();
     fallback = std::move(*made);
