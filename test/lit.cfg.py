@@ -54,6 +54,8 @@ recordings = models.parent / "fixtures"
 if (recordings / "autocast").is_dir():
     config.available_features.add("shared-recordings")
     config.substitutions.append(("%shared_recordings", str(recordings)))
+if shutil.which("rustc"):
+    config.available_features.add("rustc")
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if shutil.which("valgrind"):

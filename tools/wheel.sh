@@ -88,7 +88,7 @@ done
 rm -rf "$work/wheel"
 run "$venv/bin/python" -m build --wheel --no-isolation --outdir "$work/wheel" "${defines[@]}" \
   lib/Bindings/OnnxRuntime
-PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip --exclude libmpc_jit.so.0 --exclude libmpc_runtime.so.0 \
+PATH="$PWD/$venv/bin:$PATH" run auditwheel repair --strip --exclude 'libmpc_*.so.*' \
   --wheel-dir "$work/repaired" "$work"/wheel/*.whl
 for wheel in "$work"/repaired/*.whl; do
   megabytes=$((($(stat -c %s "$wheel") + 999999) / 1000000))

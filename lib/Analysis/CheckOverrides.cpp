@@ -109,7 +109,8 @@ static std::string similarPatterns(const PolicyOverride &override,
 
 LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
                                   ArrayRef<const PrecisionPlan *> plans,
-                                  ArrayRef<func::FuncOp> functions) {
+                                  ArrayRef<func::FuncOp> functions,
+                                  bool partOfModel) {
   LogicalResult result = success();
   for (auto [index, override] : llvm::enumerate(policy.getOverrides())) {
     OverrideUse use = sumOf(plans, index);
@@ -133,6 +134,13 @@ LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
         use.matched ? "matches no op with a type to set" : "matches no op";
     if (override.key == PolicyOverride::Key::Kind) {
       emitWarning(loc) << "override '" << override.text << "' " << what;
+      continue;
+    }
+    if (partOfModel) {
+      InFlightDiagnostic diag = emitWarning(loc);
+      diag << "override '" << override.text << "' " << what;
+      diag.getUnderlyingDiagnostic()->getMetadata().emplace_back(
+          StringRef(override.text));
       continue;
     }
     result = emitError(loc)

@@ -364,6 +364,7 @@ static json::Value toJson(const Diagnostic &message) {
                       {"where", json::fixUTF8(message.where)},
                       {"op", json::fixUTF8(message.op)},
                       {"text", json::fixUTF8(message.text)},
+                      {"unused", json::fixUTF8(message.unusedOverride)},
                       {"notes", json::Array([&] {
                          json::Array notes;
                          for (const std::string &note : message.notes)
@@ -386,6 +387,7 @@ static std::optional<Diagnostic> fromJson(const json::Value &value) {
   message.where = text("where");
   message.op = text("op");
   message.text = text("text");
+  message.unusedOverride = text("unused");
   if (const json::Array *notes = object->getArray("notes"))
     for (const json::Value &note : *notes)
       message.notes.push_back(note.getAsString().value_or("").str());

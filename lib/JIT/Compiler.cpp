@@ -102,6 +102,7 @@ PipelineOptions mpc::pipelineOptions(const CompileOptions &options,
   pipeline.policy = options.policy;
   for (const auto &[key, type] : options.sets)
     pipeline.sets.push_back(key + "=" + type);
+  pipeline.partOfModel = options.isPartOfModel;
   pipeline.castPlacement = options.castPlacement;
   pipeline.relaxedRounding = options.rounding == RoundingMode::Relaxed;
   pipeline.schedules = options.schedules;
@@ -779,6 +780,8 @@ void Compiler::hear(mlir::Diagnostic &message) {
   for (mlir::Diagnostic &note : message.getNotes())
     heard.notes.push_back(
         placed(describeLocation(note.getLocation()).where, note.str()));
+  for (const DiagnosticArgument &override : message.getMetadata())
+    heard.unusedOverride = override.getAsString().str();
   said.push_back(heard);
   if (options.onDiagnostic)
     options.onDiagnostic(heard);

@@ -86,6 +86,8 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
   visit("schedules", "table of kernel schedules", options.schedules);
   visit("step-loss-scale", "loss scale of a model that is a training step",
         options.stepLossScale);
+  visit("part-of-model", "warn of overrides that match no op",
+        options.partOfModel);
   visit("set", "overrides KEY=TYPE", options.sets);
 }
 

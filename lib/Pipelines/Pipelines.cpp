@@ -206,6 +206,7 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   AssignPrecisionPassOptions assign;
   assign.policy = options.policy;
   assign.sets.assign(options.sets.begin(), options.sets.end());
+  assign.partOfModel = options.partOfModel;
   assign.castPlacement = options.castPlacement;
   assign.libraryProducts = options.libraryGemms;
   // Overrides apply to the whole module.

@@ -52,19 +52,37 @@ struct GroupMount {
 };
 } // namespace
 
+/// Decodes a path of /proc/self/mountinfo, where a backslash and three octal
+/// digits stand for a space, tab, newline or backslash.
+static std::string decodePath(const std::string &text) {
+  std::string path;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(&text[i + 1], &text[i + 4], code, 8).ptr ==
+            &text[i + 4]) {
+      path += char(code);
+      i += 3;
+    } else {
+      path += text[i];
+    }
+  }
+  return path;
+}
+
 /// Returns where cgroup v2 is mounted, from /proc/self/mountinfo:
 ///   30 23 0:26 /group /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
-static std::optional<GroupMount> groupMount(const std::string &root) {
+static std::vector<GroupMount> groupMounts(const std::string &root) {
+  std::vector<GroupMount> mounts;
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
-    std::string skipped;
-    GroupMount mount;
-    words >> skipped >> skipped >> skipped >> mount.group >> mount.folder;
+    std::string skipped, group, folder;
+    words >> skipped >> skipped >> skipped >> group >> folder;
     if (words && line.find(" - cgroup2 ") != std::string::npos)
-      return mount;
+      mounts.push_back({decodePath(group), decodePath(folder)});
   }
-  return std::nullopt;
+  return mounts;
 }
 
 /// Returns the control group of this process in cgroup v2, from
@@ -88,15 +106,25 @@ static int quotaIn(const std::filesystem::path &file) {
 }
 
 int detail::quotaCores(const std::string &root) {
-  std::optional<GroupMount> mount = groupMount(root);
+  // The mount with most of the process's group and its parents: a bind mount
+  // may show a part of them, or other groups alone. Inside a container without
+  // its own cgroup namespace, a mount shows only the container's group.
+  const std::filesystem::path own = ownGroup(root);
+  std::optional<GroupMount> mount;
+  std::filesystem::path below;
+  for (const GroupMount &each : groupMounts(root)) {
+    std::filesystem::path path = own.lexically_relative(each.group);
+    // A group outside of the mount has a path with "..".
+    if (path.empty() || *path.begin() == "..")
+      path.clear();
+    if (mount && std::distance(path.begin(), path.end()) <=
+                     std::distance(below.begin(), below.end()))
+      continue;
+    mount = each;
+    below = path;
+  }
   if (!mount)
     return INT_MAX;
-  // Inside a container without its own cgroup namespace, the mount shows only
-  // the container's group. A group outside of the mount has a path with "..".
-  std::filesystem::path below =
-      std::filesystem::path(ownGroup(root)).lexically_relative(mount->group);
-  if (below.empty() || *below.begin() == "..")
-    below = ".";
   const std::filesystem::path top = root + mount->folder;
   int cores = quotaIn(top / "cpu.max");
   std::filesystem::path folder = top;

@@ -41,13 +41,14 @@ static Status checkBuffers(const char *what,
                   "the program has " + std::to_string(declared.size()) +
                       ", but " + std::to_string(given.size()) + " were given");
   for (size_t i = 0; i < declared.size(); ++i) {
+    if (given[i] && given[i].type() == declared[i].type)
+      continue;
     std::string where = std::string(what) + " '" + declared[i].name + "'";
     if (!given[i])
       return Status(StatusCode::InvalidArgument, where, "no buffer was given");
-    if (given[i].type() != declared[i].type)
-      return Status(StatusCode::InvalidArgument, where,
-                    "must be " + declared[i].type.toString() + ", but " +
-                        given[i].type().toString() + " was given");
+    return Status(StatusCode::InvalidArgument, where,
+                  "must be " + declared[i].type.toString() + ", but " +
+                      given[i].type().toString() + " was given");
   }
   return {};
 }

@@ -43,14 +43,14 @@
 
 // PRECISION: builtin.module(
 // PRECISION-NEXT: mpc-set-target{target=cpu:avx512},
-// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut library-products=false policy=float32 remarks=false  target=},
+// PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut library-products=false part-of-model=false policy=float32 remarks=false  target=},
 // PRECISION-NEXT: func.func(
 // PRECISION-NEXT: cse,
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )
 // PRECISION-NEXT: )
 
-// OPTIONS: mpc-assign-precision{cast-placement=mincut library-products=false policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=},
+// OPTIONS: mpc-assign-precision{cast-placement=mincut library-products=false part-of-model=false policy=mixed_bfloat16 remarks=false set={op:relu=float32,name:fc/Add=bfloat16} target=},
 
 // EVALUATE: builtin.module(
 // EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},

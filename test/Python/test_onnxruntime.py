@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ class Table:
                        check=True)
         ort.register_execution_provider_library("keeper", str(library))
         base = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(library), "kept")
-        self.table = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32)(base[0])(23)
+        self.table = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32)(base[0])(24)
 
     def call(self, position, result, *arguments):
         types = [ctypes.c_void_p if not isinstance(argument, (bytes, int)) else
@@ -149,7 +150,7 @@ def test_positions_of_functions(tmp_path):
 
 
 def test_older_version_is_refused():
-    """A runtime without version 23 of the interface gets a status with one sentence."""
+    """A runtime without version 24 of the interface gets a status with one sentence."""
     said = []
     create_status = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p)(
         lambda code, text: said.append(text) or 1)
@@ -166,7 +167,7 @@ def test_older_version_is_refused():
     factories = (ctypes.c_void_p * 1)()
     assert create(b"mpc", base, None, factories, ctypes.c_size_t(1), ctypes.byref(count)) == 1
     assert count.value == 0
-    assert said == [b"onnxruntime: version 1.23 or later is needed, but this is 1.20.1"]
+    assert said == [b"onnxruntime: version 1.24 or later is needed, but this is 1.20.1"]
 
 
 # --- Results
@@ -448,8 +449,34 @@ def test_override_of_one_subgraph(count, capfd):
     assert np.any(before != after)
     said = capfd.readouterr().err
     # The second product has dynamic shapes: a run reports what it lacks.
-    assert "override 'name:first=float32' matches no op" in said
+    assert said.count("override 'name:first=float32' matches no op") == 1
     assert "runs in ONNX Runtime's CPU provider" not in said
+
+
+# Runs a product and prints the names of the process's threads.
+NAMES_OF_THREADS = """
+import pathlib, sys, time
+import numpy as np, onnxruntime as ort, onnxruntime_ep_mpc as plugin
+ort.register_execution_provider_library("mpc", plugin.get_library_path())
+settings = ort.SessionOptions()
+settings.intra_op_num_threads = 3
+devices = [device for device in ort.get_ep_devices() if device.ep_name == plugin.get_ep_name()]
+settings.add_provider_for_devices(devices, {"threads": "2"} if sys.argv[2:] else {})
+session = ort.InferenceSession(sys.argv[1], settings)
+for _ in range(50):  # until a worker has got a core
+    session.run(None, {"x": np.ones((4096, 64), np.float32)})
+    time.sleep(0.002)
+print([path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")])
+"""
+
+
+def test_threads_of_the_session(tmp_path):
+    """Runs use ONNX Runtime's threads, unless an option asks for mpc's own."""
+    onnx.save(dense(4096), tmp_path / "dense.onnx")
+    for own in ([], ["own"]):
+        names = subprocess.run([sys.executable, "-c", NAMES_OF_THREADS, tmp_path / "dense.onnx", *own],
+                               capture_output=True, text=True, check=True).stdout
+        assert ("mpc-worker" in names) == bool(own)
 
 
 def test_dims_compile_with_the_session():

@@ -188,11 +188,12 @@ mlir::LogicalResult checkKinds(mlir::Location loc, const Policy &policy);
 /// Checks that the overrides of `policy` have an effect in a module whose
 /// `functions` have `plans`. Error: an override that no op can follow, or a
 /// name on the command line that no function has. Warning: only some ops cannot
-/// follow it.
-mlir::LogicalResult
-checkOverrides(mlir::Location loc, const Policy &policy,
-               llvm::ArrayRef<const PrecisionPlan *> plans,
-               llvm::ArrayRef<mlir::func::FuncOp> functions);
+/// follow it, or such a name if the module is a `partOfModel`; the override is
+/// then the diagnostic's metadata.
+mlir::LogicalResult checkOverrides(mlir::Location loc, const Policy &policy,
+                                   llvm::ArrayRef<const PrecisionPlan *> plans,
+                                   llvm::ArrayRef<mlir::func::FuncOp> functions,
+                                   bool partOfModel = false);
 
 /// Warns about names under `products`, `values` and `weights` of `policy` that
 /// no op of `functions` has.

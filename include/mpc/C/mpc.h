@@ -316,6 +316,9 @@ typedef struct mpc_diagnostic {
   const char *text;
   const char *const *notes;
   size_t note_count;
+  /// For a warning about an override that is an error without
+  /// MPC_PART_OF_MODEL: the override, "SELECTOR=TYPE"; else empty.
+  const char *unused_override;
 } mpc_diagnostic;
 
 /// mpc_diagnostic.severity
@@ -323,10 +326,12 @@ enum { MPC_ERROR = 0, MPC_WARNING = 1, MPC_REMARK = 2 };
 
 /// Flags of a compile: casts that a kernel undoes may be dropped; the on-disk
 /// cache of compiled code is not used; the cache identifies files above 64 MiB
-/// by their bytes, not by inode, size and times.
+/// by their bytes, not by inode, size and times; the model is a part of the one
+/// that the overrides are for, so that one that matches no op is a warning.
 #define MPC_RELAXED_ROUNDING 1u
 #define MPC_NO_CACHE 2u
 #define MPC_VERIFY_FILES 4u
+#define MPC_PART_OF_MODEL 8u
 
 /// Options of a compile. Callbacks run on the compiling thread, `should_stop`
 /// also on its helper threads.

@@ -35,6 +35,9 @@ struct Diagnostic {
   std::string text;
   /// Notes, each "WHERE: text".
   std::vector<std::string> notes;
+  /// For a warning about an override that is an error unless
+  /// CompileOptions::isPartOfModel: the override, "KEY=TYPE"; else empty.
+  std::string unusedOverride = {};
 };
 
 /// Which casts rounding may drop.
@@ -105,6 +108,9 @@ struct CompileOptions {
   std::string policy = "float32";
   /// Overrides in order: {"layer:encoder/.*", "float32"}.
   std::vector<std::pair<std::string, std::string>> sets;
+  /// True if the model is a part of the one that the overrides are for: one
+  /// that matches no op is a warning (Diagnostic::unusedOverride).
+  bool isPartOfModel = false;
   /// Extents of symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
   /// For compileToFile(): one additional set of extents per specialization,

@@ -31,6 +31,8 @@ struct PipelineOptions {
   NamedPolicy policy;
   /// Overrides `KEY=TYPE` (op:, layer:, name:); their order never matters.
   std::vector<std::string> sets;
+  /// Whether overrides may match no op, with a warning.
+  bool partOfModel = false;
   /// Type assignment of unconstrained values: `mincut` or `propagate`.
   std::string castPlacement = "mincut";
   /// Whether narrow-then-widen pairs inside a kernel may be dropped.

@@ -198,7 +198,7 @@ mpc_status mpc_best_policy(const char *target, const char **policy) {
 //===----------------------------------------------------------------------===//
 
 static constexpr uint32_t kCompileFlags =
-    MPC_RELAXED_ROUNDING | MPC_NO_CACHE | MPC_VERIFY_FILES;
+    MPC_RELAXED_ROUNDING | MPC_NO_CACHE | MPC_VERIFY_FILES | MPC_PART_OF_MODEL;
 
 /// Formats "mpc_compile_options.FIELD".
 static std::string fieldName(const char *field) {
@@ -239,7 +239,8 @@ static void passOn(const mpc_compile_options &own, const Diagnostic &message) {
                                message.op.c_str(),
                                message.text.c_str(),
                                notes.data(),
-                               notes.size()};
+                               notes.size(),
+                               message.unusedOverride.c_str()};
   own.on_diagnostic(own.user, &diagnostic);
 }
 static_assert(int(Diagnostic::Severity::Remark) == MPC_REMARK);
@@ -296,6 +297,7 @@ Status mpc::c::readOptions(const mpc_compile_options *given,
     options.rounding = RoundingMode::Relaxed;
   options.useCache = !(own.flags & MPC_NO_CACHE);
   options.verifyFiles = own.flags & MPC_VERIFY_FILES;
+  options.isPartOfModel = own.flags & MPC_PART_OF_MODEL;
   options.target = textOr(own.target, "");
   options.gemm = textOr(own.gemm, options.gemm.c_str());
   MPC_RETURN_IF_FAILED(checkChoice("gemm", options.gemm, {"own", "library"}));

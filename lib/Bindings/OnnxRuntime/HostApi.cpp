@@ -59,13 +59,13 @@ void HostApi::log(const OrtLogger *logger, OrtLoggingLevel level,
 Result<HostTensor> HostApi::tensor(const OrtValue *value) const {
   HostReader reader(*this);
   HostTensor tensor;
-  OrtTensorTypeAndShapeInfo *info =
-      reader.get(api::getTensorTypeAndShape, value);
-  if (!reader.ok())
-    return reader.status();
-  tensor.dataType = dataTypeOf(reader.get(api::getElementType, info));
-  tensor.shape = reader.list(api::getDimensionsCount, api::getDimensions, info);
-  (*this)(api::releaseTensorTypeAndShape)(info);
+  int type = 0;
+  const int64_t *extents = nullptr;
+  size_t rank = 0;
+  reader.check(
+      (*this)(api::getTensorTypeAndExtents)(value, &type, &extents, &rank));
+  tensor.dataType = dataTypeOf(type);
+  tensor.shape = {extents, rank};
   reader.check((*this)(api::getTensorMutableData)(const_cast<OrtValue *>(value),
                                                   &tensor.data));
   tensor.bytes = reader.get(api::getTensorSizeInBytes, value);

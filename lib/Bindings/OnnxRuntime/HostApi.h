@@ -24,7 +24,8 @@ namespace mpc::ort {
 struct HostTensor {
   /// TensorProto.DataType
   int dataType = 0;
-  std::vector<int64_t> shape;
+  /// Extents, valid as long as the value.
+  std::span<const int64_t> shape;
   void *data = nullptr;
   size_t bytes = 0;
 };

@@ -18,9 +18,9 @@
 
 namespace mpc::ort {
 
-/// Version of the interface that is requested: ONNX Runtime 1.23, the first
-/// one whose plugins compile subgraphs.
-inline constexpr uint32_t kApiVersion = 23;
+/// Version of the interface that is requested: ONNX Runtime 1.24, the first
+/// one whose Python package registers plugins.
+inline constexpr uint32_t kApiVersion = 24;
 
 // Opaque objects of ONNX Runtime.
 struct OrtAllocator;
@@ -146,10 +146,10 @@ inline constexpr ReleaseEntry<OrtKeyValuePairs> releaseKeyValuePairs{300};
 // Values and their types.
 inline constexpr StatusEntry<OrtValue *, void **> getTensorMutableData{51};
 inline constexpr GetEntry<OrtValue, size_t> getTensorSizeInBytes{318};
-inline constexpr GetEntry<OrtValue, OrtTensorTypeAndShapeInfo *>
-    getTensorTypeAndShape{65};
-inline constexpr ReleaseEntry<OrtTensorTypeAndShapeInfo>
-    releaseTensorTypeAndShape{99};
+/// The extents belong to the value; null for a scalar.
+inline constexpr StatusEntry<const OrtValue *, int * /*type*/,
+                             const int64_t ** /*extents*/, size_t * /*rank*/>
+    getTensorTypeAndExtents{414};
 inline constexpr ReleaseEntry<OrtValue> releaseValue{96};
 inline constexpr GetEntry<OrtTypeInfo, int> getOnnxType{56};
 inline constexpr GetEntry<OrtTypeInfo, const OrtTensorTypeAndShapeInfo *>
@@ -174,6 +174,13 @@ inline constexpr StatusEntry<OrtKernelContext *, size_t,
                              const int64_t * /*extents*/, size_t /*rank*/,
                              OrtValue **>
     contextOutput{91};
+
+/// Executes a function for each index below `total` on the session's intra-op
+/// threads; `batches` 0: each index by itself.
+inline constexpr StatusEntry<const OrtKernelContext *,
+                             void (*)(void *user, size_t index),
+                             size_t /*total*/, size_t /*batches*/, void *>
+    parallelFor{274};
 
 // Names and types of a graph's values.
 inline constexpr GetEntry<OrtValueInfo, const char *> getValueName{289};

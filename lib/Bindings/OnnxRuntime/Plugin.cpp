@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostThreads.h"
 #include "Provider.h"
 
 #include <map>
@@ -87,7 +88,9 @@ private:
     Result<ProviderOptions> parsed = ProviderOptions::parse(entries);
     if (!parsed.ok())
       return parsed.status();
-    Result<Device> device = Device::cpu({.threads = parsed->threads});
+    Result<Device> device =
+        parsed->threads ? Device::cpu({.threads = *parsed->threads})
+                        : Device::cpu({.parallelFor = hostThreads(host)});
     if (!device.ok())
       return device.status();
     made = new Provider(host, logger, std::move(*parsed), std::move(*device));

@@ -6,6 +6,7 @@
 
 #include "Provider.h"
 
+#include "HostThreads.h"
 #include "Partition.h"
 
 #include <nettle/base64.h>
@@ -37,6 +38,7 @@ struct ComputeInfo : OrtNodeComputeInfo {
     compute = [](OrtNodeComputeInfo *info, void *,
                  OrtKernelContext *context) -> OrtStatus * {
       auto *self = static_cast<ComputeInfo *>(info);
+      RunningNode running(context);
       return self->api.give(self->subgraph->run(context));
     };
     releaseState = [](OrtNodeComputeInfo *, void *) {};

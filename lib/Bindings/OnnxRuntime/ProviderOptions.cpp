@@ -111,7 +111,8 @@ const std::map<std::string, Setter> &setters() {
            return number.status();
          if (*number > 1024)
            return refuse(key, "must be at most 1024, but is " + value);
-         options.threads = options.compile.threads = int(*number);
+         options.compile.threads = int(*number);
+         options.threads = options.compile.threads;
          return Status();
        }},
       {"max_memory",

@@ -10,6 +10,7 @@
 #include "mpc/JIT/Options.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace mpc::ort {
@@ -21,8 +22,9 @@ inline constexpr const char *kProviderName = "MpcExecutionProvider";
 /// (docs/HowTo/OnnxRuntime.md).
 struct ProviderOptions {
   CompileOptions compile;
-  /// Maximum threads of one run; 0: all cores.
-  int threads = 0;
+  /// Maximum threads of one run, of mpc's own pool; 0: all cores. None: ONNX
+  /// Runtime's intra-op threads.
+  std::optional<int> threads;
   /// True if machine code in EPContext nodes may run in this process.
   bool trusted = false;
   /// True if a subgraph that mpc cannot compile for the shapes of a run runs in

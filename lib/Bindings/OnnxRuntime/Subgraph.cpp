@@ -102,24 +102,9 @@ static bool mayCompileForValues(const HostGraph &graph,
   });
 }
 
-bool Subgraph::dropOverride(const Status &failure) {
-  auto dropped = std::find_if(compileOptions.sets.begin(),
-                              compileOptions.sets.end(), [&](const auto &set) {
-                                return failure.text().rfind(
-                                           "override '" + set.first + "=" +
-                                               set.second + "' matches no op",
-                                           0) == 0;
-                              });
-  if (dropped == compileOptions.sets.end())
-    return false;
-  compileOptions.sets.erase(dropped);
-  return true;
-}
-
 bool Subgraph::usesOverride(
     const std::pair<std::string, std::string> &set) const {
-  return std::find(compileOptions.sets.begin(), compileOptions.sets.end(),
-                   set) != compileOptions.sets.end();
+  return !unusedOverrides.contains(set.first + "=" + set.second);
 }
 
 bool Subgraph::checkSamples(const HostGraph &graph, const NodeGroup &group,
@@ -195,13 +180,10 @@ std::unique_ptr<Subgraph> Subgraph::prepare(const SessionState &session,
   options.onDiagnostic = [&](const Diagnostic &message) {
     if (message.severity == Diagnostic::Severity::Error && op.empty())
       op = message.op;
+    if (!message.unusedOverride.empty())
+      made->unusedOverrides.insert(message.unusedOverride);
   };
   Result<Executable> compiled = engine->compile(made->makeSource(), options);
-  while (!compiled.ok() && made->dropOverride(compiled.status())) {
-    options.sets = made->compileOptions.sets;
-    op.clear();
-    compiled = engine->compile(made->makeSource(), options);
-  }
   if (compiled.ok()) {
     made->compiled = *compiled;
     made->isStatic = !usesDims;
@@ -421,7 +403,7 @@ Status Subgraph::run(OrtKernelContext *context) {
                     "input " + std::to_string(position) +
                         " has an unknown element type");
     Result<Buffer> buffer = Buffer::fromHost(
-        {*element, std::move(tensor->shape)},
+        {*element, {tensor->shape.begin(), tensor->shape.end()}},
         {static_cast<const std::byte *>(tensor->data), tensor->bytes},
         HostMemory::Borrow);
     if (!buffer.ok())
@@ -429,29 +411,28 @@ Status Subgraph::run(OrtKernelContext *context) {
     buffers.push_back(std::move(*buffer));
   }
   if (isStatic || (fixed && fixed->fits(buffers)))
-    return runBound(*fixed, buffers, context);
+    return runBound(*fixed, std::move(buffers), context);
   BoundHandle last;
   {
     std::lock_guard<std::mutex> lock(mutex);
     last = recent;
   }
   if (last && last->fits(buffers))
-    return runBound(*last, buffers, context);
+    return runBound(*last, std::move(buffers), context);
   Result<BoundHandle> found = boundFor(buffers, context);
   if (!found.ok())
     return runInHost(found.status(), context);
-  return runBound(**found, buffers, context);
+  return runBound(**found, std::move(buffers), context);
 }
 
-Status Subgraph::runBound(const Bound &bound,
-                          const std::vector<Buffer> &buffers,
+Status Subgraph::runBound(const Bound &bound, std::vector<Buffer> buffers,
                           OrtKernelContext *context) const {
   const HostApi &api = session.api;
   const Program &program = bound.executable.program();
   std::vector<Buffer> arguments, results;
   arguments.reserve(bound.arguments.size());
   for (size_t position : bound.arguments)
-    arguments.push_back(buffers[position]);
+    arguments.push_back(std::move(buffers[position]));
   results.reserve(bound.results.size());
   // Results that are copied to ONNX Runtime's memory after the run.
   std::vector<std::pair<size_t, void *>> copies;
@@ -497,12 +478,20 @@ Status Subgraph::runBound(const Bound &bound,
   return status;
 }
 
-bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) {
-  CompileOptions options;
+void Subgraph::warnOfOverride(const Diagnostic &message) {
+  if (message.unusedOverride.empty())
+    return;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    options = compileOptions;
+    if (!unusedOverrides.insert(message.unusedOverride).second)
+      return;
   }
+  session.api.log(session.logger, kOrtWarning,
+                  "mpc: " + message.where + ": " + message.text);
+}
+
+bool Subgraph::dependsOnTypesOnly(const NamedBuffers &arguments) const {
+  CompileOptions options = compileOptions;
   for (const auto &[input, buffer] : arguments)
     options.inputShapes[input] = buffer.type().shape;
   return checkImport(makeSource(), options).neededInputs.empty();
@@ -519,7 +508,6 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
   }
   bool isKnown = false;
   std::optional<Model> opened;
-  size_t overrides = 0;
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (auto entry = refused.find(key); entry != refused.end())
@@ -548,10 +536,13 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
       if (!made.ok())
         return made.status();
       engine = std::make_shared<Engine>(*made);
-      model = engine->open(makeSource(), compileOptions);
+      CompileOptions options = compileOptions;
+      options.onDiagnostic = [this](const Diagnostic &message) {
+        warnOfOverride(message);
+      };
+      model = engine->open(makeSource(), options);
     }
     opened = model;
-    overrides = compileOptions.sets.size();
     isKnown = known.contains(key);
     int64_t compiles = model->counts().compiles;
     // Values of inputs may need compiles for known shapes, too.
@@ -562,22 +553,6 @@ Subgraph::boundFor(const std::vector<Buffer> &buffers,
                         " different shapes or values of inputs");
   }
   Result<Executable> executable = opened->specialise(arguments);
-  while (!executable.ok()) {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (dropOverride(executable.status())) {
-        session.api.log(session.logger, kOrtWarning,
-                        "mpc: " + executable.status().toString());
-        model = engine->open(makeSource(), compileOptions);
-      } else if (compileOptions.sets.size() == overrides) {
-        break;
-      }
-      // Another thread may have dropped it.
-      opened = model;
-      overrides = compileOptions.sets.size();
-    }
-    executable = opened->specialise(arguments);
-  }
   bool isLasting = !executable.ok() && dependsOnTypesOnly(arguments);
   std::lock_guard<std::mutex> lock(mutex);
   if (!executable.ok()) {
@@ -610,7 +585,7 @@ Status Subgraph::makeFallback() {
     if (!fallbackFailure.ok())
       return fallbackFailure;
     Result<std::unique_ptr<HostSession>> made = HostSession::create(
-        session.api, encoded.modelForHost, session.options.threads);
+        session.api, encoded.modelForHost, session.options.threads.value_or(0));
     if (!made.ok())
       return fallbackFailure = made.status();
     fallback = std::move(*made);

@@ -99,11 +99,11 @@ private:
   explicit Subgraph(const SessionState &session)
       : session(session), compileOptions(session.options.compile) {
     compileOptions.dims.clear();
+    compileOptions.isPartOfModel = true;
   }
 
-  /// Removes the override that a compile has refused with `failure` because it
-  /// matches no op of this subgraph; returns false if it is another failure.
-  bool dropOverride(const Status &failure);
+  /// Logs, once for each, that an override matches no op of this subgraph.
+  void warnOfOverride(const Diagnostic &message);
 
   ModelSource makeSource() const;
   /// Shapes of all inputs, with the options' dims; nullopt if one is dynamic.
@@ -120,10 +120,10 @@ private:
   /// Returns the program for the inputs, compiled if needed.
   Result<BoundHandle> boundFor(const std::vector<Buffer> &buffers,
                                OrtKernelContext *context);
-  Status runBound(const Bound &bound, const std::vector<Buffer> &arguments,
+  Status runBound(const Bound &bound, std::vector<Buffer> buffers,
                   OrtKernelContext *context) const;
   /// Returns true if a failed compile depends on no values of `arguments`.
-  bool dependsOnTypesOnly(const NamedBuffers &arguments);
+  bool dependsOnTypesOnly(const NamedBuffers &arguments) const;
   /// Creates the session in ONNX Runtime if there is none. Called with `mutex`.
   Status makeFallback();
   Status runInHost(const Status &why, OrtKernelContext *context);
@@ -131,8 +131,7 @@ private:
                                    size_t position) const;
 
   const SessionState &session;
-  /// The session's options without dims and without the overrides that match
-  /// no op of this subgraph.
+  /// The session's options without dims.
   CompileOptions compileOptions;
   std::string name;
   /// Without constants.
@@ -151,6 +150,8 @@ private:
   std::mutex mutex;
   std::shared_ptr<Engine> engine;
   std::optional<Model> model;
+  /// Overrides that match no op of the subgraph, "KEY=TYPE".
+  std::set<std::string> unusedOverrides;
   /// Input types that were compiled, and those that cannot be, with the reason.
   std::set<std::string> known;
   std::map<std::string, Status> refused;

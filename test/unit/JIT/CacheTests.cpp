@@ -295,6 +295,22 @@ TEST_F(CacheTest, SaysTheMessagesAgain) {
   EXPECT_EQ(messages(), first);
 }
 
+TEST_F(CacheTest, KeepsWhichOverridesOfAPartMatchNothing) {
+  CompileOptions options;
+  options.sets = {{"op:matmul", "bfloat16"}, {"layer:tail", "float32"}};
+  EXPECT_FALSE(engine.compile(model, options).ok());
+  options.isPartOfModel = true;
+  for (int time = 0; time < 2; ++time) {
+    std::vector<std::string> unused;
+    options.onDiagnostic = [&](const Diagnostic &message) {
+      EXPECT_EQ(message.severity, Diagnostic::Severity::Warning);
+      unused.push_back(message.unusedOverride);
+    };
+    EXPECT_TRUE(engine.compile(model, options).ok());
+    EXPECT_EQ(unused, std::vector<std::string>{"layer:tail=float32"});
+  }
+}
+
 TEST_F(CacheTest, KeepsNothingWhereItMayNot) {
   setenv("MPC_CACHE_SIZE", "0", 1);
   run();

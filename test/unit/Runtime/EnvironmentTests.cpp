@@ -146,6 +146,18 @@ TEST(Environment, QuotasOfControlGroupsLimitTheCores) {
   // A group outside of the mount: what the mount shows counts.
   files["/proc/self/cgroup"] = "0::/../host\n";
   EXPECT_EQ(quotaWith(files), 4);
+  // Bind mounts of another group and of a part of the own group's parents, and
+  // a mount point with a space.
+  files = {{"/proc/self/mountinfo",
+            "28 1 0:26 /other /srv/other rw - cgroup2 c rw\n"
+            "29 1 0:26 /a/b /srv/part rw - cgroup2 c rw\n"
+            "30 1 0:26 / /srv/all\\040groups rw - cgroup2 c rw\n"},
+           {"/proc/self/cgroup", "0::/a/b\n"},
+           {"/srv/other/cpu.max", "100000 100000\n"},
+           {"/srv/part/cpu.max", "500000 100000\n"},
+           {"/srv/all groups/a/cpu.max", "300000 100000\n"},
+           {"/srv/all groups/a/b/cpu.max", "500000 100000\n"}};
+  EXPECT_EQ(quotaWith(files), 3);
   // Version 1 alone, and no files at all.
   files["/proc/self/mountinfo"] =
       "30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";

@@ -337,7 +337,7 @@ struct AssignPrecisionPass
     SmallVector<const PrecisionPlan *> pointers;
     for (const PrecisionPlan &plan : plans)
       pointers.push_back(&plan);
-    if (failed(checkOverrides(loc, chosen, pointers, funcs)))
+    if (failed(checkOverrides(loc, chosen, pointers, funcs, partOfModel)))
       return signalPassFailure();
     for (auto [func, plan] : llvm::zip_equal(funcs, plans))
       assign(func, plan);

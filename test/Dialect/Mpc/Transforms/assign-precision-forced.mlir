@@ -1,6 +1,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/forced-policy.json target=cuda:sm_90" --verify-diagnostics --split-input-file
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=name:nowhere=float32" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=layer:nowhere/.*=float16" 2>&1 | FileCheck %s --check-prefix=LAYER
+// RUN: mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=name:nowhere=float32,layer:nowhere/.*=float16 part-of-model" 2>&1 | FileCheck %s --check-prefix=PART
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=layer:encc/.*=float16" 2>&1 | FileCheck %s --check-prefix=NEAR
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:gelu_tanh=float16" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=op:gelu=float16" 2>&1 | FileCheck %s --check-prefix=ABSENT
@@ -13,9 +14,12 @@
 // A forced type that is not supported is an error at the op, never a silent
 // fallback.
 
-// Names on the command line must exist in the model; an op kind may be absent.
+// Names on the command line must exist in the model, unless it is a part of one; an
+// op kind may be absent.
 // NAME: dense.mlir:2:1: error: override 'name:nowhere=float32' matches no op; mpc explain lists the names and layers of a model
 // LAYER: dense.mlir:2:1: error: override 'layer:nowhere/.*=float16' matches no op; mpc explain lists the names and layers of a model
+// PART: dense.mlir:2:1: warning: override 'name:nowhere=float32' matches no op
+// PART: dense.mlir:2:1: warning: override 'layer:nowhere/.*=float16' matches no op
 // NEAR: dense.mlir:2:1: error: override 'layer:encc/.*=float16' matches no op; did you mean 'enc' or 'enc/1'; mpc explain lists the names and layers of a model
 // KIND: dense.mlir:2:1: error: override 'op:gelu_tanh=float16' names the unknown op kind 'gelu_tanh'
 // ABSENT: dense.mlir:2:1: warning: override 'op:gelu=float16' matches no op

@@ -146,6 +146,11 @@ static void keep_severity(void *user, const mpc_diagnostic *diagnostic) {
   *(int32_t *)user = diagnostic->severity + 1;
 }
 
+static void count_unused(void *user, const mpc_diagnostic *diagnostic) {
+  CHECK(strcmp(diagnostic->unused_override, "layer:nowhere=float32") == 0);
+  ++*(int32_t *)user;
+}
+
 static void check_compile_errors(mpc_device *device) {
   mpc_model *model, *chain;
   mpc_program *program;
@@ -176,6 +181,19 @@ static void check_compile_errors(mpc_device *device) {
   options.policy = "float31";
   CHECK_INVALID(mpc_compile(device, model, &options, &program),
                 "mpc_compile_options.policy: unknown policy 'float31'");
+  const mpc_override absent = {"layer:nowhere", "float32"};
+  int32_t unused = 0;
+  MPC_INIT(options);
+  options.overrides = &absent;
+  options.override_count = 1;
+  CHECK_INVALID(mpc_compile(device, model, &options, &program),
+                "override 'layer:nowhere=float32' matches no op");
+  options.flags = MPC_PART_OF_MODEL;
+  options.on_diagnostic = count_unused;
+  options.user = &unused;
+  CHECK_OK(mpc_compile(device, model, &options, &program));
+  CHECK(unused == 1);
+  mpc_program_destroy(program);
   MPC_INIT(options);
   options.gemm = "bogus";
   CHECK_INVALID(mpc_compile(device, model, &options, &program),

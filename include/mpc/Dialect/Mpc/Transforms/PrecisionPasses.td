@@ -62,6 +62,8 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
            "name of a built-in policy, or path of a policy file (.json)">,
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
+    Option<"partOfModel", "part-of-model", "bool", /*default=*/"false",
+           "warn of an override that matches no op instead of failing">,
     Option<"target", "target", "std::string", /*default=*/"",
            "target in place of the module's exe.target, such as cuda:sm_80">,
     Option<"castPlacement", "cast-placement", "std::string", /*default=*/"\"mincut\"",
