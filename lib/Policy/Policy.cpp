@@ -510,6 +510,7 @@ std::string Policy::digest() const {
     put(name);
     put(format.describe());
   }
+  put(operands.canonical());
   put(cache ? stringify(*cache) : "");
   if (gradientWire)
     put(("gradient_wire " + stringify(*gradientWire)).str());

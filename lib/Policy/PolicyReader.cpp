@@ -103,7 +103,8 @@ ArrayRef<StringRef> Policy::fieldNames() {
       "compute", "store",     "variable",      "output",   "accumulate",
       "weights", "cache",     "gradient_wire", "autocast", "default",
       "classes", "overrides", "layers",        "products", "values",
-      "ranges",  "moments",   "model",         "tuning",   "system"};
+      "ranges",  "moments",   "model",         "tuning",   "system",
+      "operands"};
   return names;
 }
 
@@ -286,6 +287,7 @@ Error PolicyReader::read(const Json &root) {
   const std::pair<const char *, Reader> kMaps[] = {
       {"weights", &PolicyReader::readWeights},
       {"cache", &PolicyReader::readCache},
+      {"operands", &PolicyReader::readOperands},
       {"moments", &PolicyReader::readMoments},
       {"classes", &PolicyReader::readClasses},
       {"system", &PolicyReader::readSystem},
@@ -311,6 +313,17 @@ Error PolicyReader::read(const Json &root) {
                      stringify(policy.algorithm) +
                      ", which stores them like the imitated framework; use "
                      "float32, or the algorithm minimum_cut");
+  // The numbers of blocks, with their scales, are exact in these types.
+  if (policy.operands.isActive() && policy.compute != PolicyType::BFloat16 &&
+      policy.compute != PolicyType::Float32)
+    return error("operands", "are quantized where the compute type is " +
+                                 stringify(policy.compute) +
+                                 "; use bfloat16 or float32");
+  if (policy.operands.isActive() &&
+      policy.algorithm != PolicyAlgorithm::MinimumCut)
+    return error("operands", "are quantized where the algorithm is " +
+                                 stringify(policy.algorithm) +
+                                 "; use minimum_cut");
   return Error::success();
 }
 
@@ -831,6 +844,12 @@ static constexpr StringLiteral kKnownTypes =
 static constexpr StringLiteral kKnownCaches =
     "float32, float16, bfloat16, int8 or float8_e4m3fn";
 
+bool Policy::quantizesOperands() const {
+  return operands.isActive() || any_of(layers, [](const LayerPolicy &layer) {
+           return layer.policy->getOperands().isActive();
+         });
+}
+
 bool Policy::narrowsWeights() const {
   return weights.isNarrow() ||
          any_of(namedWeights,
@@ -993,4 +1012,183 @@ ArrayRef<float> Policy::momentsOf(ArrayRef<StringRef> names) const {
     if (auto it = moments.find(name.str()); it != moments.end())
       return it->second;
   return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Quantized operands
+//===----------------------------------------------------------------------===//
+
+/// Options of an operand format, and the scalings that have each.
+static bool hasOption(OperandScaling scaling, StringRef option) {
+  using enum OperandScaling;
+  static const std::map<StringRef, std::vector<OperandScaling>> kOptions = {
+      {"forward", {Delayed, Current, Row, Calibrated, Block, Mx}},
+      {"backward", {Delayed, Current, Row, Block, Mx}},
+      {"margin", {Delayed}},
+      {"history", {Delayed}},
+      {"amax", {Delayed}},
+      {"powers_of_two", {Current}},
+      {"scale_rounding", {Mx}},
+      {"weight_squares", {Block, NvFp4}},
+      {"hadamard", {NvFp4}},
+      {"stochastic", {Delayed, Current, Block, Mx, NvFp4}},
+      {"kinds", {Delayed, Current, Row, Calibrated, Block, Mx, NvFp4}}};
+  auto entry = kOptions.find(option);
+  return entry == kOptions.end() || is_contained(entry->second, scaling);
+}
+
+/// Returns true if operands of `scaling` can have the type.
+static bool canScale(OperandScaling scaling, OperandType type) {
+  bool isByte = type == OperandType::E4M3 || type == OperandType::E5M2;
+  switch (scaling) {
+  case OperandScaling::None:
+    return true;
+  case OperandScaling::Delayed:
+  case OperandScaling::Current:
+  case OperandScaling::Block:
+    return isByte;
+  case OperandScaling::Row:
+  case OperandScaling::Calibrated:
+    return isByte || type == OperandType::Int8;
+  case OperandScaling::Mx:
+    return type != OperandType::Int8;
+  case OperandScaling::NvFp4:
+    return type == OperandType::E2M1;
+  }
+  llvm_unreachable("every scaling has types");
+}
+
+/// Returns the published recipe of a scaling.
+static OperandFormat recipeOf(OperandScaling scaling) {
+  OperandFormat format;
+  format.scaling = scaling;
+  format.kinds = {"matmul"};
+  switch (scaling) {
+  case OperandScaling::Delayed:
+  case OperandScaling::Current:
+    format.backward = OperandType::E5M2;
+    format.kinds.emplace_back("conv");
+    break;
+  case OperandScaling::NvFp4:
+    format.forward = format.backward = OperandType::E2M1;
+    format.stochastic = true;
+    break;
+  case OperandScaling::Calibrated:
+    format.forward = format.backward = OperandType::Int8;
+    break;
+  default:
+    break;
+  }
+  return format;
+}
+
+/// Reads `operands`: the name of a scaling, or an object with its options. The
+/// object of a policy that extends another one replaces that one's.
+Error PolicyReader::readOperands(const Json &value) {
+  Json fields = value;
+  if (value.is_string())
+    fields = Json::object({{"scaling", value}});
+  if (!fields.is_object())
+    return error("operands", Twine("expects a scaling or an object, got ") +
+                                 value.type_name());
+  if (Error e = unknownField(fields, "operands",
+                             {"scaling", "forward", "backward", "margin",
+                              "history", "amax", "powers_of_two",
+                              "scale_rounding", "weight_squares", "hadamard",
+                              "stochastic", "kinds"}))
+    return e;
+  std::string text;
+  std::optional<OperandScaling> scaling;
+  if (fields.contains("scaling") && fields["scaling"].is_string())
+    scaling = parseOperandScaling(fields["scaling"].get<std::string>());
+  if (!scaling)
+    return error("operands.scaling",
+                 "expects none, delayed, current, row, calibrated, block, mx "
+                 "or nvfp4, got " +
+                     (fields.contains("scaling") ? fields["scaling"].dump()
+                                                 : std::string("nothing")));
+  OperandFormat format = recipeOf(*scaling);
+  for (auto &[option, entry] : fields.items())
+    if (!hasOption(*scaling, option))
+      return error("operands." + option,
+                   "is no option of the scaling " + stringify(*scaling));
+
+  auto readName = [&](const char *option, StringRef known,
+                      auto parse) -> Error {
+    auto entry = fields.find(option);
+    if (entry == fields.end() ||
+        (entry->is_string() && parse(entry->template get<std::string>())))
+      return Error::success();
+    return error(Twine("operands.") + option,
+                 "expects " + known + ", got " + entry->dump());
+  };
+  auto readNumber = [&](const char *option, int64_t least, int64_t most,
+                        int64_t &out) -> Error {
+    auto entry = fields.find(option);
+    if (entry == fields.end())
+      return Error::success();
+    if (!entry->is_number_integer() || entry->get<int64_t>() < least ||
+        entry->get<int64_t>() > most)
+      return error(Twine("operands.") + option,
+                   "expects an integer from " + Twine(least) + " to " +
+                       Twine(most) + ", got " + entry->dump());
+    out = entry->get<int64_t>();
+    return Error::success();
+  };
+  for (auto [option, target] : {std::pair("forward", &format.forward),
+                                std::pair("backward", &format.backward)})
+    if (Error e = readName(
+            option, "a type of this scaling, such as float8_e4m3fn",
+            [&, target = target](StringRef name) {
+              std::optional<OperandType> type = parseOperandType(name);
+              if (!type || !canScale(*scaling, *type))
+                return false;
+              *target = *type;
+              return true;
+            }))
+      return e;
+  // Without a type of their own, gradients of a recipe with one type have it.
+  if (fields.contains("forward") && !fields.contains("backward") &&
+      format.backward == recipeOf(*scaling).forward)
+    format.backward = format.forward;
+  if (Error e = readNumber("margin", -16, 16, format.margin))
+    return e;
+  if (Error e = readNumber("history", 1, 65536, format.history))
+    return e;
+  if (Error e = readName("amax", "max or most_recent", [&](StringRef name) {
+        format.mostRecent = name == "most_recent";
+        return format.mostRecent || name == "max";
+      }))
+    return e;
+  if (Error e = readName("scale_rounding", "floor, rceil, ceil or even",
+                         [&](StringRef name) {
+                           auto rounding = parseScaleRounding(name);
+                           format.rounding = rounding.value_or(format.rounding);
+                           return rounding.has_value();
+                         }))
+    return e;
+  for (auto [option, target] :
+       {std::pair("powers_of_two", &format.powersOfTwo),
+        std::pair("weight_squares", &format.weightSquares),
+        std::pair("hadamard", &format.hadamard),
+        std::pair("stochastic", &format.stochastic)})
+    if (auto entry = fields.find(option); entry != fields.end()) {
+      if (!entry->is_boolean())
+        return error(Twine("operands.") + option,
+                     Twine("expects true or false, got ") + entry->dump());
+      *target = entry->get<bool>();
+    }
+  if (auto entry = fields.find("kinds"); entry != fields.end()) {
+    format.kinds.clear();
+    if (Error e = readStrings(*entry, "operands.kinds", format.kinds))
+      return e;
+    for (const std::string &kind : format.kinds)
+      if (kind != "matmul" && (kind != "conv" || format.isBlocked() ||
+                               *scaling == OperandScaling::Row))
+        return error("operands.kinds", "'" + kind +
+                                           "' is not quantized by the scaling " +
+                                           stringify(*scaling));
+  }
+  policy.operands = std::move(format);
+  return Error::success();
 }

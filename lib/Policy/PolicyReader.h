@@ -55,6 +55,7 @@ private:
   llvm::Error readWeightFormat(const Json &value, const std::string &path,
                                WeightFormat &out);
   llvm::Error readCache(const Json &value);
+  llvm::Error readOperands(const Json &value);
   llvm::Error readMoments(const Json &value);
   llvm::Error readDefault(const Json &root);
   llvm::Error readAlgorithm(const Json &root);

@@ -12,6 +12,8 @@
 #ifndef MPC_POLICY_POLICY_H
 #define MPC_POLICY_POLICY_H
 
+#include "mpc/Policy/OperandFormat.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
@@ -311,6 +313,10 @@ public:
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
   /// Returns true if this policy or a layer's stores any weights narrow.
   bool narrowsWeights() const;
+  /// Quantization of the operands of contractions.
+  const OperandFormat &getOperands() const { return operands; }
+  /// Returns true if this policy or a layer's quantizes operands.
+  bool quantizesOperands() const;
   /// Keras: whether a layer casts its inputs.
   bool getAutocast() const { return autocast; }
   /// Class of a kind in no list.
@@ -357,6 +363,7 @@ private:
              accumulate = PolicyType::Float32, variable = PolicyType::Float32,
              output = PolicyType::Float32;
   WeightFormat weights;
+  OperandFormat operands;
   std::optional<WeightType> cache;
   std::optional<PolicyType> gradientWire;
   PolicyAlgorithm algorithm = PolicyAlgorithm::MinimumCut;
