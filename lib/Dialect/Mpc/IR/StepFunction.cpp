@@ -6,6 +6,9 @@
 
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -276,6 +279,22 @@ unsigned StepFunction::setUpdate(BlockArgument argument, Value value) const {
                  builder.getStringAttr(argumentName(number)));
   attributes.set(MpcDialect::kAliasAttr, builder.getI64IntegerAttr(number));
   return append(value, attributes.getDictionary(value.getContext()));
+}
+
+BlockArgument StepFunction::randomState() const {
+  SmallVector<BlockArgument> states = arguments(RoleKind::rng_state);
+  if (!states.empty())
+    return states.front();
+  OpBuilder builder = atEnd();
+  auto type = RankedTensorType::get({2}, builder.getI64Type());
+  BlockArgument state = appendArgument(
+      type, RoleKind::rng_state, "rng",
+      DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 0}));
+  Location loc = NameLoc::get(builder.getStringAttr("rng"));
+  Value one = ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 1}));
+  setUpdate(state, AddOp::create(builder, loc, type, state, one));
+  return state;
 }
 
 void StepFunction::eraseResult(unsigned index) const {

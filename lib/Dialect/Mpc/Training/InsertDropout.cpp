@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -37,24 +36,6 @@ Operation *lastNamed(Block &body, StringRef name) {
         (llvm::is_contained(opNames(&op), name) || layerPath(&op) == name))
       return &op;
   return nullptr;
-}
-
-/// Returns the function's random state, appending one that counts steps if
-/// needed.
-BlockArgument randomState(const StepFunction &step) {
-  SmallVector<BlockArgument> states = step.arguments(RoleKind::rng_state);
-  if (!states.empty())
-    return states.front();
-  OpBuilder builder = step.atEnd();
-  auto type = RankedTensorType::get({2}, builder.getI64Type());
-  BlockArgument state = step.appendArgument(
-      type, RoleKind::rng_state, "rng",
-      DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 0}));
-  Location loc = NameLoc::get(builder.getStringAttr("rng"));
-  Value one = ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 1}));
-  step.setUpdate(state, AddOp::create(builder, loc, type, state, one));
-  return state;
 }
 
 struct InsertDropoutPass : mpc::impl::InsertDropoutPassBase<InsertDropoutPass> {
@@ -90,7 +71,7 @@ struct InsertDropoutPass : mpc::impl::InsertDropoutPassBase<InsertDropoutPass> {
                             "result; mpc explain lists the names";
         return signalPassFailure();
       }
-      BlockArgument state = randomState(step);
+      BlockArgument state = step.randomState();
       OpBuilder builder(op->getContext());
       builder.setInsertionPointAfter(op);
       Value input = op->getResult(0);

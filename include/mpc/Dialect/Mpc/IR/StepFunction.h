@@ -88,6 +88,9 @@ public:
   /// Appends the result that updates `argument` in place, or changes the value
   /// of the existing one: same role, field and name.
   unsigned setUpdate(mlir::BlockArgument argument, mlir::Value value) const;
+  /// Returns the function's random state, `[2]` i64: a seed and a step. Appends
+  /// one that counts steps if the function has none.
+  mlir::BlockArgument randomState() const;
   /// Erases a result.
   void eraseResult(unsigned index) const;
 
