@@ -272,31 +272,3 @@ bool mpc::isIndexArithmetic(Operation *op,
                   feedsIntegers(value);
          });
 }
-
-//===----------------------------------------------------------------------===//
-// Scales of rows
-//===----------------------------------------------------------------------===//
-
-OpSet mpc::findRowScaleOps(func::FuncOp func) {
-  OpSet found;
-  for (Operation &op : func.getBody().front()) {
-    auto cast = dyn_cast<CastOp>(op);
-    auto round = cast && getElementTypeOrSelf(cast).isInteger(8)
-                     ? cast.getInput().getDefiningOp<RoundOp>()
-                     : RoundOp();
-    if (!round && !isa<EncodeFloatOp>(op))
-      continue;
-    Operation *last = round ? round.getOperation() : &op;
-    auto steps = last->getOperand(0).getDefiningOp<DivOp>();
-    auto scale = steps ? steps.getRhs().getDefiningOp<MaxOp>() : MaxOp();
-    auto quotient = scale ? scale.getLhs().getDefiningOp<DivOp>() : DivOp();
-    auto largest = quotient ? quotient.getLhs().getDefiningOp<ReduceMaxOp>()
-                            : ReduceMaxOp();
-    auto magnitudes =
-        largest ? largest.getInput().getDefiningOp<AbsOp>() : AbsOp();
-    if (magnitudes)
-      found.insert_range(llvm::ArrayRef<Operation *>{
-          magnitudes, largest, quotient, scale, steps, last});
-  }
-  return found;
-}

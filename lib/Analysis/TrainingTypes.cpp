@@ -90,8 +90,12 @@ void mpc::keepSubgraphsInFloat32(PlanBuilder &builder) {
     keepWide(builder, op, "part of the loss");
   for (Operation *op : findStatisticsOps(builder.func))
     keepWide(builder, op, "part of a running statistic");
-  for (Operation *op : findRowScaleOps(builder.func))
-    keepWide(builder, op, "part of a row's scale");
+  for (Operation &op : builder.body()) {
+    if (op.hasAttr(kScaleAttr))
+      keepWide(builder, &op, "part of a quantization scale");
+    if (op.hasAttr(kOperandsAttr))
+      storeWide(builder, &op);
+  }
   // Keras computes the steps of a softmax, and angles, in the layer's type.
   if (builder.policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return;

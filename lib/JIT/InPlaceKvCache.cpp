@@ -9,6 +9,7 @@
 
 #include "Compiler.h"
 
+#include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
@@ -107,22 +108,27 @@ Rows CacheFormat::keep(Value rows) const {
   SmallVector<int64_t> shape(type.getShape());
   int64_t last = type.getRank() - 1;
   shape.back() = 1;
-  Value largest = ReduceMaxOp::create(
-      builder, loc, type.clone(shape), AbsOp::create(builder, loc, rows),
-      builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr());
-  Value scale = DivOp::create(
-      builder, loc, largest,
-      constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger));
-  scale = MaxOp::create(builder, loc, scale, constant(kLeastScale));
-  Value steps = DivOp::create(builder, loc, rows, scale);
-  Value numbers;
+  auto inFloat32 = [&](auto op) {
+    op->setDiscardableAttr(kScaleAttr, builder.getUnitAttr());
+    return op;
+  };
+  auto magnitudes = inFloat32(AbsOp::create(builder, loc, rows));
+  auto largest = inFloat32(ReduceMaxOp::create(
+      builder, loc, type.clone(shape), magnitudes,
+      builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr()));
+  auto quotient = inFloat32(
+      DivOp::create(builder, loc, largest,
+                    constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger)));
+  auto scale =
+      inFloat32(MaxOp::create(builder, loc, quotient, constant(kLeastScale)));
+  auto steps = inFloat32(DivOp::create(builder, loc, rows, scale));
   if (isFloat8())
-    numbers = EncodeFloatOp::create(builder, loc, steps, float8(),
-                                    /*saturate=*/true);
-  else
-    numbers = CastOp::create(builder, loc, type.clone(numberType()),
-                             RoundOp::create(builder, loc, steps));
-  return {numbers, scale};
+    return {inFloat32(EncodeFloatOp::create(builder, loc, steps, float8(),
+                                            /*saturate=*/true)),
+            scale};
+  auto rounded = inFloat32(RoundOp::create(builder, loc, steps));
+  return {CastOp::create(builder, loc, type.clone(numberType()), rounded),
+          scale};
 }
 
 Value CacheFormat::widen(const Rows &rows, Type to) const {

@@ -57,10 +57,14 @@ OpSet findAngleOps(mlir::func::FuncOp func);
 bool isIndexArithmetic(mlir::Operation *op,
                        llvm::function_ref<bool(mlir::Value)> feedsIntegers);
 
-/// Returns the ops that quantize rows of a KV cache to 8 bits: from the maximum
-/// magnitude of a row through its scale to the stored number. A scale is stored
-/// in f32 and may be as small as its smallest normal number.
-OpSet findRowScaleOps(mlir::func::FuncOp func);
+/// Attribute of ops that compute the scale of a quantized value, and of ops that
+/// divide by it before rounding. Scales are stored in f32 and may be as small as
+/// its smallest normal number.
+inline constexpr llvm::StringLiteral kScaleAttr = "mpc.scale";
+
+/// Attribute of contractions whose operands are quantized: a description of
+/// their format. Their results are divided by scales before they are rounded.
+inline constexpr llvm::StringLiteral kOperandsAttr = "mpc.operands";
 
 } // namespace mpc
 
