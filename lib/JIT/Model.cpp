@@ -47,13 +47,6 @@ std::string Model::State::valueKey(const std::set<std::string> &names,
   return key;
 }
 
-/// Returns true for the loss-scale state of a training step, which is not an
-/// input of the model: if the caller does not pass it, it starts from its
-/// initial value.
-static bool isSelfInitialized(const ProgramValue &value) {
-  return value.initial && value.role == "loss_scale_state";
-}
-
 Status Model::State::checkNames(const SpecializationTable::Made &made,
                                 const NamedBuffers &arguments) const {
   const Program &program = made.executable.program();
@@ -66,7 +59,7 @@ Status Model::State::checkNames(const SpecializationTable::Made &made,
       return Status(StatusCode::InvalidArgument, source.name(),
                     "has no input '" + name + "'" + didYouMean(name, inputs));
   for (const ProgramValue &value : program.arguments)
-    if (!arguments.contains(value.name) && !isSelfInitialized(value))
+    if (!arguments.contains(value.name) && !value.isCompilerState())
       return Status(StatusCode::InvalidArgument, source.name(),
                     "input '" + value.name + "' (" + value.type.toString() +
                         ") was not given");

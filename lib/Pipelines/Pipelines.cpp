@@ -94,11 +94,18 @@ static std::string stepLossScale(const PipelineOptions &options) {
   return defaultLossScale(options);
 }
 
+/// Returns true if the backward pass of an imported training step matters: its
+/// loss is scaled, or gradients are quantized in a type of their own.
+static bool needsBackward(const PipelineOptions &options) {
+  return !options.training && (stepLossScale(options) != "none" ||
+                               options.policy->quantizesOperands());
+}
+
 /// Static shapes, folded shape arithmetic, recognized composites.
 static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   // Canonicalization folds the constants from which cotangents start.
-  if (stepLossScale(options) != "none")
+  if (needsBackward(options))
     func.addPass(createDetectBackwardPass());
   func.addPass(createCanonicalizerPass());
   // Folding turns dequantized weights into floats, which gradients need.
@@ -187,18 +194,31 @@ static void buildDifferentiate(OpPassManager &pm,
   addVerifier(func, "differentiate");
 }
 
-/// Quantizes constants of contractions to the policy's weight format.
+/// Quantizes constants of contractions to the policy's weight format, and
+/// operands of contractions by its recipe.
 static void buildWeights(OpPassManager &pm, const PipelineOptions &options) {
   // Before types are assigned, so that the float64 run of this graph is the
   // reference for the typed one.
-  if (!options.policy->narrowsWeights())
-    return;
   OpPassManager &func = pm.nest<func::FuncOp>();
-  QuantizeWeightsPassOptions narrow;
-  narrow.policy = options.policy;
-  narrow.sets.assign(options.sets.begin(), options.sets.end());
-  func.addPass(createQuantizeWeightsPass(narrow));
-  addVerifier(func, "simplify");
+  if (options.policy->narrowsWeights()) {
+    QuantizeWeightsPassOptions narrow;
+    narrow.policy = options.policy;
+    narrow.sets.assign(options.sets.begin(), options.sets.end());
+    func.addPass(createQuantizeWeightsPass(narrow));
+  }
+  if (options.policy->quantizesOperands()) {
+    QuantizeOperandsPassOptions quantize;
+    quantize.policy = options.policy;
+    quantize.sets.assign(options.sets.begin(), options.sets.end());
+    if (options.training)
+      quantize.ranks = options.training->distribution.ranks;
+    func.addPass(createQuantizeOperandsPass(quantize));
+    // Scales of constants are known.
+    addFoldConstants(func, options);
+    func.addPass(createCSEPass());
+  }
+  if (options.policy->narrowsWeights() || options.policy->quantizesOperands())
+    addVerifier(func, "simplify");
 }
 
 /// Every value gets its storage type, every op its compute and accumulate type.
@@ -218,9 +238,8 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   if (options.training)
     func.addPass(createCopyParametersPass());
   // For an imported training step; a part of a step has its own stage.
-  std::string scale = stepLossScale(options);
-  if (scale != "none")
-    pm.addPass(createScaleLossPass({.lossScale = scale}));
+  if (needsBackward(options))
+    pm.addPass(createScaleLossPass({.lossScale = stepLossScale(options)}));
 }
 
 /// Gradients are averaged over all ranks.
@@ -319,7 +338,8 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     // constants of memory-bound GEMMs.
     CompressPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8, kMostByteRows = 64;
-    if (!options.policy->narrowsWeights()) {
+    if (!options.policy->narrowsWeights() &&
+        !options.policy->quantizesOperands()) {
       narrow.mostRows = kMostRows;
       narrow.mostByteRows = kMostByteRows;
     }

@@ -56,11 +56,12 @@ private:
   /// imported one, within the precision of the model's own types; records
   /// deviations.
   Status checkRewrites(OpObserver observer = {});
-  /// Makes the graph with quantized weights, if any, the reference.
+  /// Makes the graph with quantized weights and operands, if any, the
+  /// reference.
   Status narrowReference();
   Status compileAndRun();
   reference::OutputError judge(size_t output) const;
-  /// Errors of quantized weights in an output.
+  /// Errors of quantized weights and operands in an output.
   reference::ErrorMeasures weightsError(size_t output) const {
     return ownWeights.empty() || !reference[output].isFloat()
                ? reference::ErrorMeasures()
@@ -88,7 +89,7 @@ private:
   }
   /// True if the policy's types or weights may explain an error.
   bool isNarrowed() const {
-    return narrowsWeights || llvm::is_contained(rounded, true);
+    return quantizes || llvm::is_contained(rounded, true);
   }
   bool exactIntegers(size_t output) const {
     return exactIntegers() || !rounded[output];
@@ -120,13 +121,13 @@ private:
   llvm::SmallVector<reference::Tensor> magnitudes, expectedMagnitudes;
   /// The largest unit roundoff of the model's types.
   double roundoff = 0;
-  /// Results with the original weights in float64; empty unless the policy
-  /// quantizes weights.
+  /// Results without quantization in float64; empty unless the policy quantizes
+  /// weights or operands.
   std::vector<reference::Tensor> ownWeights;
   /// True for each output that depends on a value in a narrow type.
   llvm::SmallVector<bool> rounded;
-  /// True if the policy quantizes weights.
-  bool narrowsWeights = false;
+  /// True if the policy quantizes weights or operands; true if operands.
+  bool quantizes = false, quantizesOperands = false;
   /// Error of each output, from reportOutputs().
   std::vector<reference::OutputError> errors;
   int64_t longestReduction = 1;
@@ -426,7 +427,9 @@ Status ModelCheck::interpretModel() {
     return status;
   if (Status status = makeInitialState(); !status.ok())
     return status;
-  narrowsWeights = compiler->pipelineOptions().policy->narrowsWeights();
+  const Policy &policy = *compiler->pipelineOptions().policy;
+  quantizesOperands = policy.quantizesOperands();
+  quantizes = policy.narrowsWeights() || quantizesOperands;
   mlir::func::FuncOp typed = Compiler::entry(*module);
   rounded = reference::resultsWithRounding(typed);
   roundoff = reference::unitRoundoff(typed);
@@ -456,7 +459,9 @@ Status ModelCheck::predict(const ObservedGraph &imported) {
     if (Status status = checkRewrites(rewritten.values.observer());
         !status.ok())
       return status;
-    if (typed.getNumArguments() == graph.getNumArguments())
+    // The imported graph does not round operands; the compiled one does.
+    if (typed.getNumArguments() == graph.getNumArguments() &&
+        !quantizesOperands)
       transferPrecision(imported, rewritten, typed);
     else
       predictor = module->clone();
@@ -497,7 +502,7 @@ Status ModelCheck::checkRewrites(OpObserver observer) {
 }
 
 Status ModelCheck::narrowReference() {
-  if (!narrowsWeights)
+  if (!quantizes)
     return {};
   Compiler::Module stored = simplified->clone();
   if (Status status = compiler->runStages(*stored, "simplify", "weights");
@@ -507,6 +512,8 @@ Status ModelCheck::narrowReference() {
   if (Status status = oracle(*stored, reference::Rounding::Float64, reference);
       !status.ok())
     return status;
+  if (quantizesOperands)
+    return {};
   // Rounding errors are those of the model with its original weights.
   for (size_t i = 0; i < outputs.size(); ++i)
     for (auto [predicted, narrow, own] :
@@ -644,9 +651,12 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
   for (size_t i = 0; i < ownWeights.size(); ++i)
     if (reference[i].isFloat())
       reporter.line("output \"" + outputs[i].name +
-                    "\": quantized weights change it by " +
-                    shortNumber(weightsError(i).normwise) +
-                    " (rms relative to the model's weights, both in float64)");
+                    "\": quantized " +
+                    (quantizesOperands ? "operands" : "weights") +
+                    " change it by " + shortNumber(weightsError(i).normwise) +
+                    " (rms relative to the model's " +
+                    (quantizesOperands ? "operands" : "weights") +
+                    ", both in float64)");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (std::string text = describeWeakTolerance(errors[i], actual[i]);
         !text.empty())

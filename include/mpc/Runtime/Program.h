@@ -38,8 +38,8 @@ struct ProgramValue {
   std::string name;
   TensorType type;
   /// Role: "input", "label", "parameter", "parameter_copy", "statistics",
-  /// "optimizer_state", "optimizer_step", "loss_scale_state", "rng_state",
-  /// "output" or "loss"; empty if the model does not specify one.
+  /// "optimizer_state", "optimizer_step", "loss_scale_state", "scaling_state",
+  /// "rng_state", "output" or "loss"; empty if the model does not specify one.
   std::string role = {};
   /// For an argument with indices: exclusive upper bound of its integers, whose
   /// lower bound is 0; 0 if unknown.
@@ -53,11 +53,19 @@ struct ProgramValue {
   /// kBufferAlignment; null if the model has none. Shared and immutable.
   std::shared_ptr<const void> initial = {};
   /// For the field "overflow" of a loss-scale state: the gradients, in the
-  /// order of its first number's count, each with the op that computed it.
+  /// order of its first number's count, each with the op that computed it. For
+  /// a scaling_state: the quantized operands, by column.
   std::vector<std::string> labels = {};
   /// For an argument that is a rank's shard of a tensor: the tensor's shape.
   /// Shards are equal slices of the flattened tensor, zero-padded.
   std::optional<std::vector<int64_t>> shardOf = {};
+
+  /// Returns true for state that the compiler added to a training step, which
+  /// callers need not pass: it starts from its initial value.
+  bool isCompilerState() const {
+    return initial && (role == "loss_scale_state" || role == "scaling_state" ||
+                       role == "rng_state");
+  }
 
   /// Type of the unsharded tensor.
   TensorType initialType() const {

@@ -128,12 +128,6 @@ private:
   std::set<std::string> notFinite;
 };
 
-/// Returns true for the loss-scale state of a training step, which callers do
-/// not pass.
-bool isSelfInitialized(const auto &value) {
-  return value.initial && value.role == "loss_scale_state";
-}
-
 std::vector<std::string> Function::given(const auto &results,
                                          const auto &arguments) const {
   std::vector<std::string> names;

@@ -28,7 +28,7 @@ LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
         if (other.arguments()[i].type.shape[axis] != declared[i].shape[axis])
           declared[i].shape[axis] = -1;
   for (size_t i = declared.size(); i-- > 0;)
-    if (isSelfInitialized(file->arguments()[i]))
+    if (file->arguments()[i].isCompilerState())
       declared.erase(declared.begin() + ptrdiff_t(i));
 }
 

@@ -14,7 +14,7 @@ using namespace mpc::python;
 
 /// Returns true for state that the caller did not pass.
 static bool isState(const ProgramValue &value, const NamedBuffers &arguments) {
-  return isSelfInitialized(value) && !arguments.contains(value.name);
+  return value.isCompilerState() && !arguments.contains(value.name);
 }
 
 bool python::hasState(const Program &program, const NamedBuffers &arguments) {

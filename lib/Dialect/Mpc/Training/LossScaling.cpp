@@ -512,10 +512,11 @@ void LossScaling::recordOverflow() {
 }
 
 void LossScaling::predicateStatistics() {
-  for (BlockArgument argument : step.arguments(RoleKind::statistics))
-    if (std::optional<unsigned> update = step.updateOf(argument))
-      step.setUpdate(argument, create<SelectOp>(allFinite, step.result(*update),
-                                                argument));
+  for (RoleKind kind : {RoleKind::statistics, RoleKind::scaling_state})
+    for (BlockArgument argument : step.arguments(kind))
+      if (std::optional<unsigned> update = step.updateOf(argument))
+        step.setUpdate(argument, create<SelectOp>(
+                                     allFinite, step.result(*update), argument));
 }
 
 //===----------------------------------------------------------------------===//

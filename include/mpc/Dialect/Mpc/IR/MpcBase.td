@@ -146,7 +146,8 @@ def Mpc_RoleKind : Mpc_Enum<"RoleKind", "kind of role of a function argument or 
     I32EnumAttrCase<"parameter_copy", 3>, I32EnumAttrCase<"statistics", 4>,
     I32EnumAttrCase<"optimizer_state", 5>, I32EnumAttrCase<"optimizer_step", 6>,
     I32EnumAttrCase<"loss_scale_state", 7>, I32EnumAttrCase<"rng_state", 8>,
-    I32EnumAttrCase<"output", 9>, I32EnumAttrCase<"loss", 10>]>;
+    I32EnumAttrCase<"output", 9>, I32EnumAttrCase<"loss", 10>,
+    I32EnumAttrCase<"scaling_state", 11>]>;
 
 //===----------------------------------------------------------------------===//
 // Attributes

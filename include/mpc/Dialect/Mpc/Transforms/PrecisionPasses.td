@@ -164,4 +164,60 @@ def QuantizeWeightsPass : Pass<"mpc-quantize-weights", "::mlir::func::FuncOp"> {
   ];
 }
 
+def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp"> {
+  let summary = "Quantize operands of contractions by a policy's recipe";
+  let description = [{
+    Rounds both operands of the contractions that the policy's `operands` field
+    selects to 8-bit or smaller numbers, with scales computed at run time, and
+    divides the result by the scales. With `"operands": "current"`:
+
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    // becomes, for each operand and the result
+    %amax = mpc.reduce_max (mpc.abs %x)
+    %scale = 448 / %amax
+    %codes = mpc.encode_float (%x * %scale) format(f8E4M3FN) saturate
+    %numbers = mpc.decode_float %codes format(f8E4M3FN)
+    %1 = mpc.matmul %numbers, %numbers_w
+    %0 = %1 * (1 / %scale) * (1 / %scale_w)
+    ```
+    Scales of blocks are powers of two, or of four significant bits, and multiply
+    the numbers: the products are exact in bf16. Values outside of whole blocks are
+    padded with zeros.
+
+    - Forward: contractions with a weight (a parameter or constant, moved or cast) as
+      an operand. Backward: those with a weight, and the gradients of the weights of
+      quantized contractions. Gradients have the type `backward`, others `forward`.
+    - A value quantized twice in the same way is quantized once.
+    - Delayed scaling: two arguments of role `scaling_state`, `scale` `[T]` and
+      `amax_history` `[history, T]`, for the T tensors named in `mpc.labels`, updated
+      at the end as TransformerEngine does: row 0 holds this step's largest
+      magnitudes, reduced over ranks; scales follow from the history, which is then
+      rotated. A largest magnitude of zero, infinity or NaN leaves the scale.
+      mpc-scale-loss leaves the state in skipped steps. A function without a backward
+      pass uses the scaling `current`.
+    - Stochastic rounding reads the function's random state.
+
+    Contract in: after Differentiate and mpc-detect-backward, before types are
+    assigned. Contract out: the same graph; ops that compute scales have
+    `mpc.scale`, quantized contractions `mpc.operands`.
+    Left alone: contractions that are not of class low, that an override or
+    `products` types, of two activations (attention), and inside recurrent layers.
+    Numerics: the numbers of the recipe, bit for bit.
+    Example: test/Dialect/Mpc/Transforms/quantize-operands.mlir.
+  }];
+  let options = [
+    Option<"policy", "policy", "mpc::NamedPolicy", /*default=*/"\"float32\"",
+           "name of a built-in policy, or a file that ends in .json">,
+    ListOption<"sets", "set", "std::string",
+               "overrides; ops that they type are not quantized">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1",
+           "ranks that agree on the largest magnitudes of delayed scaling">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numQuantized", "quantized", "contractions with quantized operands">,
+  ];
+}
+
 #endif // MPC_DIALECT_MPC_TRANSFORMS_PRECISIONPASSES

@@ -1,0 +1,462 @@
+//===- QuantizeOperands.cpp - quantize operands of contractions -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Selects the contractions that the policy quantizes, tells weights from
+// activations and gradients, and keeps the state of delayed scaling. The
+// formulas are OperandQuantizer's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OperandQuantizer.h"
+#include "PolicyOption.h"
+
+#include "mpc/Analysis/BackwardOps.h"
+#include "mpc/Analysis/Float32Subgraphs.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <limits>
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_QUANTIZEOPERANDSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// Returns true if `value` is a weight: a parameter or constant, moved or cast.
+bool isWeight(Value value, const StepFunction &step) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<mpc::ConstantOp>(op))
+      return true;
+    if (!isa<CastOp, TransposeOp, ReshapeOp, ReverseOp, BroadcastOp, SliceOp>(
+            op))
+      return false;
+    value = op->getOperand(0);
+  }
+  RoleAttr role =
+      step.argumentRole(cast<BlockArgument>(value).getArgNumber());
+  return role && (role.getKind() == RoleKind::parameter ||
+                  role.getKind() == RoleKind::parameter_copy);
+}
+
+/// A contraction to quantize, with both operands.
+struct Contraction {
+  Operation *op = nullptr;
+  OperandFormat format;
+  OperandUse uses[2];
+};
+
+/// Largest magnitudes of the tensors of a step and the scales derived from
+/// earlier ones. The state has one column per tensor.
+class ScalingState {
+public:
+  ScalingState(const StepFunction &step, const OperandFormat &format,
+               int64_t ranks)
+      : step(step), format(format), ranks(ranks) {}
+
+  /// Adds a tensor; returns its column.
+  int64_t add(OperandType type, std::string label) {
+    largest.push_back(float(largestOf(type)));
+    labels.push_back(std::move(label));
+    return int64_t(labels.size()) - 1;
+  }
+
+  /// Appends the arguments for all tensors.
+  void appendArguments() {
+    if (labels.empty())
+      return;
+    Builder builder(step.getFunction().getContext());
+    auto scales = RankedTensorType::get({size()}, builder.getF32Type());
+    auto rows = RankedTensorType::get({format.history, size()},
+                                      builder.getF32Type());
+    scale = step.appendArgument(scales, RoleKind::scaling_state, "scale",
+                                DenseElementsAttr::get(scales, 1.0f));
+    history = step.appendArgument(rows, RoleKind::scaling_state,
+                                  "amax_history",
+                                  DenseElementsAttr::get(rows, 0.0f));
+    SmallVector<Attribute> texts;
+    for (const std::string &label : labels)
+      texts.push_back(builder.getStringAttr(label));
+    for (BlockArgument argument : {scale, history})
+      step.getFunction().setArgAttr(argument.getArgNumber(), "mpc.labels",
+                                    builder.getArrayAttr(texts));
+  }
+
+  /// Returns the scale of a tensor, rank 0.
+  Value scaleOf(ScalarEmitter &emit, int64_t column) {
+    return emit.reshape(emit.sliceAxis(scale, 0, column, 1), {});
+  }
+
+  void setAmax(int64_t column, Value amax) {
+    amaxes.resize(labels.size());
+    amaxes[column] = amax;
+  }
+
+  /// Updates the state as TransformerEngine's delayed scaling does: row 0 of
+  /// the history is the current step's, scales follow before it is rotated.
+  void update() {
+    if (labels.empty())
+      return;
+    OpBuilder builder = step.atEnd();
+    ScalarEmitter emit(builder, step.terminator());
+    emit.loc = NameLoc::get(builder.getStringAttr("scaling_state"));
+    SmallVector<Value> columns;
+    for (Value amax : amaxes)
+      columns.push_back(emit.reshape(amax, {1}));
+    Value current = emit.concat(columns, 0);
+    if (ranks > 1)
+      current = AllReduceOp::create(builder, emit.loc,
+                                    TypeRange(current.getType()), current,
+                                    RankReduction::max, uint64_t(ranks),
+                                    TypeAttr())
+                    .getOutputs()
+                    .front();
+    Value row = emit.reshape(current, {1, size()});
+    Value older = format.history > 1 ? emit.sliceAxis(history, 0, 1,
+                                                      format.history - 1)
+                                     : Value();
+    Value amax = current;
+    if (older && !format.mostRecent)
+      amax = emit.reduce<ReduceMaxOp>(
+          emit.concat({row, older}, 0), {0});
+    auto type = cast<RankedTensorType>(scale.getType());
+    Value most = emit.splat({}, type.getElementType(),
+                            std::numeric_limits<float>::max());
+    Value limits = emit.constant(
+        DenseElementsAttr::get(type, ArrayRef<float>(largest)));
+    // A margin is applied after the division, as the recipe does.
+    Value next = emit.scale(emit.div(limits, amax),
+                            std::exp2(-double(format.margin)));
+    Value isKnown = emit.binary<AndOp>(
+        emit.compare(ComparePredicate::gt, amax, emit.number(0, amax)),
+        emit.compare(ComparePredicate::le, amax, most));
+    step.setUpdate(scale,
+                   emit.select(isKnown, emit.min(next, most), scale));
+    SmallVector<Value> rows = {
+        emit.splat({1, size()}, type.getElementType(), 0)};
+    if (format.history > 2)
+      rows.push_back(emit.sliceAxis(history, 0, 2, format.history - 2));
+    if (format.history > 1)
+      rows.push_back(row);
+    step.setUpdate(history, rows.size() == 1 ? rows[0] : emit.concat(rows, 0));
+  }
+
+private:
+  int64_t size() const { return int64_t(labels.size()); }
+
+  const StepFunction &step;
+  const OperandFormat &format;
+  int64_t ranks;
+  SmallVector<float> largest;
+  SmallVector<std::string> labels;
+  SmallVector<Value> amaxes;
+  BlockArgument scale, history;
+};
+
+struct QuantizeOperandsPass
+    : mpc::impl::QuantizeOperandsPassBase<QuantizeOperandsPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    FailureOr<Policy> found = policyWith(policy, sets, context);
+    if (succeeded(found))
+      chosen = std::move(*found);
+    return found;
+  }
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (!chosen.quantizesOperands() || function.isDeclaration() ||
+        !function.getBody().hasOneBlock())
+      return markAllAnalysesPreserved();
+    StepFunction step(function);
+    contractions.clear();
+    hasWeights = false;
+    known.clear();
+    columns.clear();
+    if (failed(collect(step)))
+      return signalPassFailure();
+    if (contractions.empty()) {
+      if (hasWeights)
+        function.emitWarning()
+            << "policy '" << chosen.getName()
+            << "' quantizes operands, but no contraction of weights is of a "
+               "kind in 'operands.kinds' and of class low without an override; "
+               "extend mixed_bfloat16, or list matmul in 'classes.low'";
+      return;
+    }
+    const OperandFormat *delayed = nullptr;
+    for (Contraction &contraction : contractions)
+      if (contraction.format.scaling == OperandScaling::Delayed) {
+        if (delayed && delayed->history != contraction.format.history) {
+          contraction.op->emitError()
+              << "is in a layer whose policy has a history of "
+              << contraction.format.history << " steps, another layer's has "
+              << delayed->history << "; give both the same";
+          return signalPassFailure();
+        }
+        delayed = &contraction.format;
+      }
+    std::optional<ScalingState> state;
+    if (delayed) {
+      state.emplace(step, *delayed, ranks);
+      addTensors(*state);
+      state->appendArguments();
+    }
+    giveRandomState(step);
+    for (const Contraction &contraction : contractions)
+      rewrite(contraction, state ? &*state : nullptr);
+    if (state)
+      state->update();
+    numQuantized += contractions.size();
+  }
+
+private:
+  /// Everything that determines the numbers of an operand.
+  using Key = std::tuple<void *, std::string, int, int64_t, bool>;
+
+  /// Returns the format of the operands of `op`; inactive if it has none.
+  FailureOr<OperandFormat> formatOf(Operation *op, bool isBackward) {
+    StringRef layer = layerPath(op),
+              kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+    llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
+    if (!policy)
+      return op->emitError(llvm::toString(policy.takeError()));
+    SmallVector<StringRef> names = opNames(op);
+    llvm::Expected<const PolicyOverride *> override =
+        chosen.findOverride(kind, layer, names, isBackward);
+    if (!override)
+      return op->emitError(llvm::toString(override.takeError()));
+    const OperandFormat &format = (*policy)->getOperands();
+    // An override names the type in which the op multiplies.
+    if (*override || !format.isActive() ||
+        (*policy)->classOf(kind) != PrecisionClass::Low ||
+        chosen.productOf(names, isBackward) ||
+        !llvm::is_contained(format.kinds, isa<MatmulOp>(op) ? "matmul" : "conv"))
+      return OperandFormat();
+    return format;
+  }
+
+  /// Finds the contractions of weights, their gradients, and the roles of their
+  /// operands.
+  LogicalResult collect(const StepFunction &step) {
+    llvm::DenseSet<Operation *> backward = findBackward(step.getFunction());
+    llvm::StringSet<> quantized;
+    for (Operation &op : step.body()) {
+      if (!isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) ||
+          !getElementTypeOrSelf(op.getOperand(0)).isF32() ||
+          !getElementTypeOrSelf(op.getOperand(1)).isF32())
+        continue;
+      bool isBackward = backward.contains(&op), hasWeight = false;
+      Contraction found{&op, {}, {}};
+      for (unsigned i : {0, 1}) {
+        Value operand = op.getOperand(i);
+        OperandUse &use = found.uses[i];
+        if (isBackward && backward.contains(operand.getDefiningOp()))
+          use.part = OperandPart::Gradient;
+        else if (isWeight(operand, step))
+          use.part = OperandPart::Weight;
+        hasWeight |= use.part == OperandPart::Weight;
+        if (auto matmul = dyn_cast<MatmulOp>(op)) {
+          bool isTransposed = i == 0 ? matmul.getTransposeLhs()
+                                     : !matmul.getTransposeRhs();
+          use.axis = int64_t(shapeOf(operand).size()) - (isTransposed ? 2 : 1);
+        }
+      }
+      // Products of two activations belong to attention, and so do the
+      // gradients of these.
+      SmallVector<StringRef> names = opNames(&op);
+      bool isWeightGradient =
+          isBackward && !hasWeight &&
+          llvm::any_of(names,
+                       [&](StringRef name) { return quantized.contains(name); });
+      if (!hasWeight && !isWeightGradient)
+        continue;
+      hasWeights = true;
+      FailureOr<OperandFormat> format = formatOf(&op, isBackward);
+      if (failed(format))
+        return failure();
+      if (!format->isActive())
+        continue;
+      found.format = std::move(*format);
+      if (found.format.scaling == OperandScaling::Delayed && backward.empty())
+        // Only a training step has earlier steps.
+        found.format.scaling = OperandScaling::Current;
+      for (OperandUse &use : found.uses)
+        use.isWeightGradient = isWeightGradient;
+      if (!isBackward)
+        for (StringRef name : names)
+          quantized.insert(name);
+      contractions.push_back(std::move(found));
+    }
+    return success();
+  }
+
+  static Key keyOf(const Contraction &contraction, unsigned i) {
+    const OperandUse &use = contraction.uses[i];
+    const OperandFormat &format = contraction.format;
+    bool hasAxis = format.isBlocked() ||
+                   format.scaling == OperandScaling::Row ||
+                   format.scaling == OperandScaling::Calibrated;
+    return {contraction.op->getOperand(i).getAsOpaquePointer(),
+            format.canonical(), int(use.part), hasAxis ? use.axis : -1,
+            use.isWeightGradient && format.hadamard && format.isBlocked()};
+  }
+
+  /// Gives each tensor of a delayed scaling its column of the state.
+  void addTensors(ScalingState &state) {
+    for (const Contraction &contraction : contractions) {
+      if (contraction.format.scaling != OperandScaling::Delayed)
+        continue;
+      for (unsigned i : {0, 1}) {
+        auto [column, inserted] =
+            columns.try_emplace(keyOf(contraction, i), int64_t(columns.size()));
+        if (!inserted)
+          continue;
+        bool isGradient = contraction.uses[i].part == OperandPart::Gradient;
+        state.add(isGradient ? contraction.format.backward
+                             : contraction.format.forward,
+                  nameOf(contraction.op, i));
+      }
+    }
+  }
+
+  static std::string nameOf(Operation *op, unsigned i) {
+    return (mpc::opName(op) + (i == 0 ? "/lhs" : "/rhs")).str();
+  }
+
+  void giveRandomState(const StepFunction &step) {
+    int64_t stream = 0;
+    for (Operation &op : step.body())
+      if (auto bits = dyn_cast<RandomBitsOp>(op))
+        stream = std::max(stream, int64_t(bits.getStream()) + 1);
+      else if (auto dropout = dyn_cast<DropoutOp>(op))
+        stream = std::max(stream, int64_t(dropout.getStream()) + 1);
+    for (Contraction &contraction : contractions)
+      for (OperandUse &use : contraction.uses)
+        if (contraction.format.stochastic &&
+            use.part == OperandPart::Gradient) {
+          use.randomState = step.randomState();
+          use.stream = stream++;
+        }
+  }
+
+  QuantizedOperand quantize(const Contraction &contraction, unsigned i,
+                            ScalingState *state) {
+    Key key = keyOf(contraction, i);
+    auto [entry, inserted] = known.try_emplace(key);
+    if (!inserted)
+      return entry->second;
+    Operation *op = contraction.op;
+    OpBuilder builder(op);
+    ScalarEmitter emit(builder, op);
+    emit.loc = NameLoc::get(builder.getStringAttr(nameOf(op, i)));
+    OperandQuantizer quantizer(emit, contraction.format);
+    Operation *before = op->getPrevNode();
+    OperandUse use = contraction.uses[i];
+    auto column = columns.find(key);
+    if (column != columns.end())
+      use.scale = state->scaleOf(emit, column->second);
+    QuantizedOperand made = quantizer.quantize(op->getOperand(i), use);
+    if (column != columns.end())
+      state->setAmax(column->second,
+                     quantizer.largestMagnitude(op->getOperand(i)));
+    // Scales and what is encoded stay in f32. The numbers themselves are exact
+    // in the type in which the op multiplies.
+    Operation *number = made.value.getDefiningOp();
+    llvm::DenseSet<Operation *> numbers;
+    while (number && !isa<DecodeFloatOp>(number) &&
+           isa<ReshapeOp, SliceOp, MulOp>(number)) {
+      numbers.insert(number);
+      number = number->getOperand(0).getDefiningOp();
+    }
+    numbers.insert(number);
+    for (Operation *each = before ? before->getNextNode()
+                                  : &op->getBlock()->front();
+         each != op; each = each->getNextNode())
+      if (!numbers.contains(each) && !isa<mpc::ConstantOp, MatmulOp>(each))
+        each->setDiscardableAttr(kScaleAttr, builder.getUnitAttr());
+    return entry->second = made;
+  }
+
+  void rewrite(const Contraction &contraction, ScalingState *state) {
+    Operation *op = contraction.op;
+    QuantizedOperand made[2];
+    for (unsigned i : {0, 1})
+      made[i] = quantize(contraction, i, state);
+    OpBuilder builder(op);
+    ScalarEmitter emit(builder, op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value result = op->getResult(0);
+    if (auto matmul = dyn_cast<MatmulOp>(op);
+        matmul &&
+        getElementTypeOrSelf(made[0].value.getType()).isInteger(8)) {
+      Value sums = emit.create<MatmulOp>(
+          type.clone(builder.getI32Type()), made[0].value, made[1].value,
+          matmul.getTransposeLhs(), matmul.getTransposeRhs(), TypeAttr(),
+          ComputeMode::native, PackedAttr());
+      op = sums.getDefiningOp();
+      result = emit.cast(sums, type.getElementType());
+      contraction.op->getResult(0).replaceAllUsesWith(result);
+      contraction.op->erase();
+    } else {
+      for (unsigned i : {0, 1})
+        op->setOperand(i, made[i].value);
+    }
+    std::string text = contraction.format.describe();
+    op->setDiscardableAttr(kOperandsAttr, builder.getStringAttr(text));
+    builder.setInsertionPointAfter(result.getDefiningOp());
+    Value scaled = result;
+    SmallPtrSet<Operation *, 2> readers;
+    for (unsigned i : {0, 1}) {
+      Value factor = made[i].descale;
+      if (!factor)
+        continue;
+      // Factors of rows follow the result's layout.
+      if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !shapeOf(factor).empty()) {
+        int64_t rank = int64_t(shapeOf(factor).size());
+        bool isTransposed = i == 0 ? matmul.getTransposeLhs()
+                                   : matmul.getTransposeRhs();
+        if (isTransposed) {
+          SmallVector<int64_t> swapped(shapeOf(factor));
+          std::swap(swapped[rank - 2], swapped[rank - 1]);
+          factor = emit.reshape(factor, swapped);
+        }
+      }
+      scaled = emit.mul(scaled, factor);
+      readers.insert(scaled.getDefiningOp());
+    }
+    result.replaceAllUsesExcept(scaled, readers);
+  }
+
+  Policy chosen;
+  SmallVector<Contraction> contractions;
+  /// Whether any contraction has a weight as an operand.
+  bool hasWeights = false;
+  /// Operands that are quantized already.
+  std::map<Key, QuantizedOperand> known;
+  /// Columns of tensors in the state of delayed scaling.
+  std::map<Key, int64_t> columns;
+};
+
+} // namespace

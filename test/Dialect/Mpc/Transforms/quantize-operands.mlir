@@ -1,0 +1,102 @@
+// RUN: split-file %s %t && cd %t
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current}))' | FileCheck model.mlir --check-prefix=CURRENT
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mxfp8}))' | FileCheck model.mlir --check-prefix=MX
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_block}))' | FileCheck model.mlir --check-prefix=BLOCK
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=int8.json}))' | FileCheck model.mlir --check-prefix=INT8
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current set=name:first=bfloat16}))' | FileCheck model.mlir --check-prefix=SET
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float32}))' | FileCheck model.mlir --check-prefix=NONE
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nothing.json}))' 2>&1 | FileCheck model.mlir --check-prefix=NOTHING
+// RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8 ranks=2}))' | FileCheck step.mlir --check-prefix=STEP
+// RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nvfp4}))' | FileCheck step.mlir --check-prefix=NVFP4
+
+//--- int8.json
+{"name": "w8a8", "extends": "mixed_bfloat16", "operands": {"scaling": "row", "forward": "int8"}}
+//--- nothing.json
+{"name": "nothing", "extends": "float32", "operands": "current"}
+
+//--- model.mlir
+// NONE-NOT: encode_float
+// NOTHING: warning: policy 'nothing' quantizes operands, but no contraction of weights is of a kind in 'operands.kinds' and of class low without an override; extend mixed_bfloat16, or list matmul in 'classes.low'
+
+// The scale is the largest number over the largest magnitude; 1 for a tensor of
+// zeros. The result is divided by both scales.
+// CURRENT-LABEL: func @main
+// CURRENT:      %[[ABS:.*]] = mpc.abs %arg0 {{.*}}mpc.scale
+// CURRENT-NEXT: %[[AMAX:.*]] = mpc.reduce_max %[[ABS]] axes([0, 1])
+// CURRENT:      mpc.div %{{.*}}, %[[AMAX]]
+// CURRENT:      %[[SCALE:.*]] = mpc.select
+// CURRENT:      %[[SCALED:.*]] = mpc.mul %arg0, %[[SCALE]]
+// CURRENT:      %[[CODES:.*]] = mpc.encode_float %[[SCALED]] format(f8E4M3FN) saturate
+// CURRENT:      %[[NUMBERS:.*]] = mpc.decode_float %[[CODES]] format(f8E4M3FN)
+// CURRENT:      %[[INVERSE:.*]] = mpc.div %{{.*}}, %[[SCALE]]
+// CURRENT:      %[[PRODUCT:.*]] = mpc.matmul %[[NUMBERS]], %{{.*}} {mpc.operands = "current, float8_e4m3fn and float8_e5m2"}
+// CURRENT:      %[[ONCE:.*]] = mpc.mul %[[PRODUCT]], %[[INVERSE]]
+// CURRENT:      mpc.mul %[[ONCE]],
+
+// Blocks of 32 along K, of which the last is padded; powers of two, rounded up.
+// MX-LABEL: func @main
+// MX:      %[[PADDED:.*]] = mpc.pad %arg0{{.*}} -> tensor<8x64xf32>
+// MX:      %[[BLOCKS:.*]] = mpc.reshape %[[PADDED]] {{.*}} to tensor<8x2x32xf32>
+// MX:      %[[AMAX:.*]] = mpc.reduce_max {{.*}} axes([2]) keep_dims
+// MX:      %[[QUOTIENT:.*]] = mpc.div %[[AMAX]]
+// MX:      %[[EXPONENT:.*]] = mpc.encode_float %[[QUOTIENT]] format(f8E8M0FNU) saturate rounding(up)
+// MX:      %[[SCALE:.*]] = mpc.decode_float %[[EXPONENT]]
+// MX:      mpc.div %[[BLOCKS]], %[[SCALE]]
+// MX:      mpc.encode_float {{.*}} format(f8E4M3FN) saturate
+// MX:      mpc.slice {{.*}} to tensor<8x40xf32>
+
+// Weights have a scale per 128 x 128.
+// BLOCK-LABEL: func @main
+// BLOCK: mpc.reshape {{.*}} to tensor<8x1x128xf32>
+// BLOCK: mpc.reshape {{.*}} to tensor<1x128x1x128xf32>
+// BLOCK: mpc.reduce_max {{.*}} axes([1, 3]) keep_dims
+
+// INT8-LABEL: func @main
+// INT8: mpc.reduce_max {{.*}} axes([1]) keep_dims
+// INT8: mpc.reduce_max {{.*}} axes([0]) keep_dims
+// INT8: mpc.matmul {{.*}} (tensor<8x40xi8>, tensor<40x16xi8>) -> tensor<8x16xi32>
+
+// SET-LABEL: func @main
+// SET: mpc.matmul %arg0, %{{.*}} : (tensor<8x40xf32>, tensor<40x16xf32>)
+// SET: mpc.matmul {{.*}} {mpc.operands
+
+func.func @main(%x: tensor<8x40xf32>) -> tensor<8x4xf32> {
+  %w = mpc.constant dense<0.3> : tensor<40x16xf32>
+  %v = mpc.constant dense<0.7> : tensor<16x4xf32>
+  %0 = mpc.matmul %x, %w : (tensor<8x40xf32>, tensor<40x16xf32>) -> tensor<8x16xf32> loc("first")
+  %1 = mpc.matmul %0, %v : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32> loc("last")
+  return %1 : tensor<8x4xf32>
+}
+
+//--- step.mlir
+// The forward product and the gradients of its weight and of its input; the
+// product of two activations, with its gradient, is left alone. The input and the
+// weight are quantized once, the gradient in a type of its own.
+// STEP-LABEL: func @main
+// STEP-SAME: %[[SCALES:[^:]*]]: tensor<3xf32> {mpc.initial = dense<1.000000e+00>{{.*}}, mpc.labels = ["first/lhs", "first/rhs", "first/rhs"], mpc.name = "scale", mpc.role = #mpc.role<scaling_state>}
+// STEP-SAME: %[[HISTORY:[^:]*]]: tensor<1024x3xf32> {{.*}} mpc.name = "amax_history"
+// STEP: mpc.slice %[[SCALES]] [0] [1]
+// STEP: mpc.encode_float {{.*}} format(f8E4M3FN)
+// STEP: mpc.encode_float {{.*}} format(f8E4M3FN)
+// STEP: mpc.encode_float {{.*}} format(f8E5M2)
+// STEP-NOT: mpc.encode_float
+// STEP: mpc.all_reduce {{.*}} reduction(max) ranks(2)
+// STEP: return
+
+// Only the gradient is rounded stochastically, and only operands of the weight's
+// gradient are transformed.
+// NVFP4-LABEL: func @main
+// NVFP4: mpc.encode_float {{.*}} format(f4E2M1FN) saturate {mpc
+// NVFP4: mpc.encode_float {{.*}} format(f4E2M1FN) saturate {mpc
+// NVFP4: mpc.matmul {{.*}} tensor<16x16xf32>
+// NVFP4: mpc.encode_float {{.*}} format(f4E2M1FN) saturate random
+func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"})
+    -> (tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<16x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dw"}, tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dx"}) {
+  %seed = mpc.gradient_seed : tensor<f32>
+  %0 = mpc.matmul %x, %w : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
+  %s = mpc.matmul %x, %0 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("scores")
+  %1 = mpc.mul %0, %seed : (tensor<32x16xf32>, tensor<f32>) -> tensor<32x16xf32>
+  %2 = mpc.matmul %x, %1 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("first")
+  %3 = mpc.matmul %1, %w transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
+  return %0, %2, %3 : tensor<32x16xf32>, tensor<16x16xf32>, tensor<32x16xf32>
+}
