@@ -58,7 +58,9 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
     if (target.empty())
       return Status(StatusCode::InvalidArgument, "target ''",
                     TargetInfo::describeUnknown(target));
-    Result<TargetInfo> info = resolveTarget(target);
+    CompileOptions own = options;
+    own.target = target;
+    Result<TargetInfo> info = resolveTarget(own);
     if (!info.ok())
       return info.status();
     if (!llvm::is_contained(infos, *info))

@@ -85,12 +85,24 @@ Result<TargetInfo> mpc::resolveTarget(const std::string &text) {
                 TargetInfo::describeUnknown(text));
 }
 
+Result<TargetInfo> mpc::resolveTarget(const CompileOptions &options) {
+  Result<TargetInfo> target = resolveTarget(options.target);
+  if (!target.ok() ||
+      !(options.reproducible || NamedPolicy(options.policy)->isReproducible()))
+    return target;
+  if (std::optional<TargetInfo> same = target->reproducible())
+    return *same;
+  return Status(StatusCode::Unavailable, "target '" + target->name() + "'",
+                "has no reproducible order of sums, which is implemented for "
+                "CPUs; use --device cpu, or drop \"reproducible\"");
+}
+
 Result<std::unique_ptr<Compiler>>
 Compiler::create(const CompileOptions &options) {
   if (options.training)
     if (Status status = checkNumbers(*options.training); !status.ok())
       return status;
-  Result<TargetInfo> target = resolveTarget(options.target);
+  Result<TargetInfo> target = resolveTarget(options);
   if (!target.ok())
     return target.status();
   return std::unique_ptr<Compiler>(new Compiler(options, *target));

@@ -177,6 +177,9 @@ private:
 /// Parses a target option; empty and "cpu:native" are the best level of this
 /// machine. Fails if the target does not exist.
 Result<TargetInfo> resolveTarget(const std::string &text);
+/// Returns the target of `options`, with reproducible results if they or their
+/// policy say so.
+Result<TargetInfo> resolveTarget(const CompileOptions &options);
 
 /// Location and op name as shown in messages: "m.onnx: fc/MatMul",
 /// "m.mlir:3:5".

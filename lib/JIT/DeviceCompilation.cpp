@@ -13,7 +13,7 @@ using namespace mpc;
 Result<std::unique_ptr<DeviceCompilation>>
 DeviceCompilation::create(const ModelSource &model,
                           const CompileOptions &options, Device device) {
-  Result<TargetInfo> target = resolveTarget(options.target);
+  Result<TargetInfo> target = resolveTarget(options);
   if (!target.ok())
     return target.status();
   return std::unique_ptr<DeviceCompilation>(
@@ -47,7 +47,7 @@ DeviceCompilation::load(std::optional<CachedCompile> kept) {
     return std::nullopt;
   Result<Executable> executable =
       kept->file.load(device, {.trusted = true,
-                               .isa = info.member().str(),
+                               .isa = std::string(levelOf(info.name())),
                                .maxMemory = options.maxMemory});
   if (!executable.ok())
     return std::nullopt;

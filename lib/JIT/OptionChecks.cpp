@@ -13,7 +13,7 @@
 using namespace mpc;
 
 Status mpc::checkOptions(const CompileOptions &options) {
-  if (Result<TargetInfo> target = resolveTarget(options.target); !target.ok())
+  if (Result<TargetInfo> target = resolveTarget(options); !target.ok())
     return target.status();
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy)

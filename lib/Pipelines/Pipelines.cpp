@@ -338,13 +338,15 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     // constants of memory-bound GEMMs.
     CompressPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8, kMostByteRows = 64;
+    // The number of rows must not decide how a reproducible GEMM multiplies.
+    bool isReproducible = options.target.facts().isReproducible;
     if (!options.policy->narrowsWeights() &&
-        !options.policy->quantizesOperands()) {
+        !options.policy->quantizesOperands() && !isReproducible) {
       narrow.mostRows = kMostRows;
       narrow.mostByteRows = kMostByteRows;
     }
     if (const MathUnit *unit = options.target.unit(MathType::Int8);
-        unit && unit->depth == 4)
+        unit && unit->depth == 4 && !isReproducible)
       narrow.int8Depth = unit->depth;
     func.addPass(createCompressPanelsPass(narrow));
     func.addPass(createCompressTablesPass());

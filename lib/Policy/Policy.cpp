@@ -573,6 +573,9 @@ std::string Policy::digest() const {
         out << format("%.9g,", square);
     }
 
+  if (reproducible)
+    put("reproducible");
+
   SHA256 hash;
   hash.update(text);
   constexpr size_t kBytes = 8;

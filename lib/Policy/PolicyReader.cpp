@@ -99,12 +99,12 @@ std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
 
 ArrayRef<StringRef> Policy::fieldNames() {
   static const StringRef names[] = {
-      "$schema", "name",      "description",   "extends",  "algorithm",
-      "compute", "store",     "variable",      "output",   "accumulate",
-      "weights", "cache",     "gradient_wire", "autocast", "default",
-      "classes", "overrides", "layers",        "products", "values",
-      "ranges",  "moments",   "model",         "tuning",   "system",
-      "operands"};
+      "$schema",     "name",      "description",   "extends",  "algorithm",
+      "compute",     "store",     "variable",      "output",   "accumulate",
+      "weights",     "cache",     "gradient_wire", "autocast", "default",
+      "classes",     "overrides", "layers",        "products", "values",
+      "ranges",      "moments",   "model",         "tuning",   "system",
+      "operands",    "reproducible"};
   return names;
 }
 
@@ -282,6 +282,8 @@ Error PolicyReader::read(const Json &root) {
       policy.algorithm != PolicyAlgorithm::KerasLayers)
     return error("autocast", "needs the algorithm keras_layers");
   if (Error e = readDefault(root))
+    return e;
+  if (Error e = readBool(root, "reproducible", policy.reproducible))
     return e;
   using Reader = Error (PolicyReader::*)(const Json &);
   const std::pair<const char *, Reader> kMaps[] = {

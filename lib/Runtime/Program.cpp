@@ -15,6 +15,20 @@
 
 using namespace mpc;
 
+std::string_view mpc::bitClassOf(std::string_view target) {
+  if (!target.ends_with(kReproducibleSuffix))
+    return {};
+  // Tiles sum pairs of products, and flush subnormals.
+  return target.starts_with("cpu:amx") ? "amx" : "vector";
+}
+
+std::string_view mpc::levelOf(std::string_view target) {
+  target.remove_prefix(target.find(':') + 1);
+  if (target.ends_with(kReproducibleSuffix))
+    target.remove_suffix(kReproducibleSuffix.size());
+  return target;
+}
+
 int64_t Program::constantBytes() const {
   int64_t bytes = 0;
   for (const ProgramConstant &constant : constants)

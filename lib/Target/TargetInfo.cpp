@@ -6,6 +6,7 @@
 
 #include "mpc/Target/TargetInfo.h"
 
+#include "mpc/Runtime/Program.h"
 #include "mpc/Target/TargetFamily.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -86,7 +87,7 @@ llvm::SmallVector<StringRef> TargetInfo::names() {
   llvm::SmallVector<StringRef> all;
   for (const Described &described : families())
     for (const MachineDescription &facts : described.targets)
-      if (!facts.emulatesUnits)
+      if (!facts.emulatesUnits && !facts.isReproducible)
         all.push_back(facts.name);
   return all;
 }
@@ -113,7 +114,7 @@ std::optional<TargetInfo> TargetInfo::native() {
   std::optional<TargetInfo> best;
   const TargetFamily &family = findFamily("cpu")->family;
   for (const TargetInfo &target : runnable())
-    if (target.family() == family.name &&
+    if (target.family() == family.name && !target.facts().isReproducible &&
         (!family.isDefaultHere || family.isDefaultHere(target.facts())))
       best = target;
   return best;
@@ -121,6 +122,12 @@ std::optional<TargetInfo> TargetInfo::native() {
 
 bool TargetInfo::runsHere() const {
   return findFamily(family())->family.runsHere(*described);
+}
+
+std::optional<TargetInfo> TargetInfo::reproducible() const {
+  return described->isReproducible
+             ? *this
+             : parse(spelling + kReproducibleSuffix.data());
 }
 
 StringRef TargetInfo::family() const {

@@ -15,6 +15,7 @@
 
 #include "Commands.h"
 #include "CompiledModel.h"
+#include "Digests.h"
 #include "ErrorVerdict.h"
 #include "FaultReport.h"
 #include "Inputs.h"
@@ -746,7 +747,7 @@ int ModelCheck::run() {
   Json document = {{"model", arguments.common.model},
                    {"policy", options.policy},
                    {"device", device->name()},
-                   {"isa", compiler->target().member().str()},
+                   {"isa", std::string(levelOf(compiler->target().name()))},
                    {"ok", false}};
   reportOutputs(document, ok);
   if (Status status = compareExpected(document, ok); !status.ok())
@@ -763,6 +764,8 @@ int ModelCheck::run() {
 }
 
 int tool::checkCommand(const CheckArguments &arguments) {
+  if (!arguments.against.empty())
+    return checkDigests(arguments.common, arguments.against);
   if (isStoredModel(arguments.common.model))
     return checkStoredModel(arguments);
   if (!arguments.training.empty())

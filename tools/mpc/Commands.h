@@ -23,6 +23,9 @@ namespace mpc::tool {
 struct CheckArguments {
   CommonOptions common;
   std::string expected;
+  /// Document of `mpc run --digest --json`, which replaces the oracle; empty:
+  /// none.
+  std::string against;
   /// Part of a training step and its flags; empty: the model itself.
   std::string training;
   /// Folder for the inputs and results of a training step.

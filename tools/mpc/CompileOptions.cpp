@@ -95,11 +95,11 @@ std::string tool::cachedScheduleTable(const std::string &target) {
 
 /// Returns the schedule table of the flags, or this machine's default one.
 static std::string chooseSchedules(const CommonOptions &options,
-                                   const std::string &target,
+                                   const CompileOptions &compile,
                                    Reporter &reporter) {
   if (!options.schedules.empty())
     return options.schedules == "none" ? "" : options.schedules;
-  Result<TargetInfo> info = resolveTarget(target);
+  Result<TargetInfo> info = resolveTarget(compile);
   if (!info.ok() || !llvm::is_contained(TargetInfo::runnable(), *info))
     return {};
   std::string kept = cachedScheduleTable(info->name());
@@ -214,7 +214,8 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   if (!target.ok())
     return target.status();
   compile.target = *target;
-  compile.schedules = chooseSchedules(options, *target, reporter);
+  compile.reproducible = options.reproducible;
+  compile.schedules = chooseSchedules(options, compile, reporter);
   compile.rounding = options.rounding == "relaxed" ? RoundingMode::Relaxed
                                                    : RoundingMode::Strict;
   compile.dumpDir = options.dumpDir;

@@ -33,7 +33,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {made.status()};
   DeviceCompilation &compile = **made;
   subject.policy = options->policy;
-  subject.isa = compile.target().member().str();
+  subject.isa = levelOf(compile.target().name());
   auto take = [&](DeviceCompilation::Found found) {
     subject.isCached = true;
     subject.compileMs = millisecondsSince(start);

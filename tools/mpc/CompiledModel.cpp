@@ -72,6 +72,7 @@ tool::openStoredModel(const CommonOptions &options,
       {options.batch.has_value(), "--batch"},
       {!options.target.empty(), "--target"},
       {options.rounding != defaults.rounding, "--rounding"},
+      {options.reproducible, "--reproducible"},
       {options.castPlacement != defaults.castPlacement, "--cast-placement"},
       {options.gemm != defaults.gemm, "--gemm"},
       {!options.stepLossScale.empty(), "--step-loss-scale"},
@@ -122,8 +123,7 @@ Result<Executable> tool::loadStoredModel(const ExecutableFile &file,
 }
 
 std::string tool::levelOf(const Executable &executable) {
-  const std::string &target = executable.program().target;
-  return target.substr(target.find(':') + 1);
+  return std::string(mpc::levelOf(executable.program().target));
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,7 +36,11 @@ void Driver::declareRun(CLI::App &app) {
       ->check(notEmpty())
       ->option_text("FILE")
       ->group(kOutputGroup);
-  hideFlags(command, {"--seed"});
+  command
+      .add_flag("--digest", run.digest,
+                "print the SHA-256 of each output and the bit class. Inputs "
+                "are random unless given, see --seed")
+      ->group(kOutputGroup);
 }
 
 void Driver::declareBench(CLI::App &app) {

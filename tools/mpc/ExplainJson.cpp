@@ -6,6 +6,8 @@
 
 #include "Explanation.h"
 
+#include "mpc/Runtime/Program.h"
+
 using namespace mpc;
 using namespace mpc::tool;
 
@@ -169,9 +171,12 @@ template <typename T> static Json toJson(const std::vector<T> &list) {
 }
 
 Json tool::explanationToJson(const Explanation &explanation) {
+  std::string_view name = bitClassOf(explanation.target);
+  Json bitClass = name.empty() ? Json() : Json(name);
   Json document = {{"model", explanation.model},
                    {"policy", explanation.policy},
                    {"target", explanation.target},
+                   {"bit_class", bitClass},
                    {"ops", toJson(explanation.ops)},
                    {"edges", toJson(explanation.edges)},
                    {"casts", explanation.casts},

@@ -8,6 +8,7 @@
 
 #include "Explanation.h"
 
+#include "mpc/Runtime/Program.h"
 #include "mpc/Support/EscapedText.h"
 
 #include <algorithm>
@@ -101,9 +102,12 @@ static std::string summary(const Explanation &explanation) {
       printable(explanation.model + ": policy " + explanation.policy +
                 ", target " + explanation.target) +
       "\n";
+  std::string_view bitClass = bitClassOf(explanation.target);
   auto add = [&](const std::string &line) {
     text += wrapped("  " + line, "    ") + "\n";
   };
+  if (!bitClass.empty())
+    add("reproducible results of bit class " + std::string(bitClass));
   add(counted(int64_t(explanation.ops.size()), "op") + ": computed " +
       typeCounts(computed) + "; stored " + typeCounts(stored));
   add(counted(int64_t(explanation.kernels.size()), "kernel") + " move " +

@@ -150,11 +150,20 @@ void FullDriver::declareModelCommands(CLI::App &app) {
       ->add_option("--expected", check.expected,
                    "expected outputs, compared in addition to the oracle")
       ->option_text("FILE");
-  command->add_flag("--per-op", check.perOp,
-                    "check every op, in an instrumented compile");
+  command
+      ->add_option("--against", check.against,
+                   "compare SHA-256 digests instead. FILE is the document of "
+                   "mpc run --digest --json, from any machine")
+      ->option_text("FILE")
+      ->excludes("--expected");
+  command
+      ->add_flag("--per-op", check.perOp,
+                 "check every op, in an instrumented compile")
+      ->excludes("--against");
   addTraining(*command, check.training, "check")
       ->excludes("--per-op")
-      ->excludes("--expected");
+      ->excludes("--expected")
+      ->excludes("--against");
   command
       ->add_option("--save", check.save,
                    "folder for inputs.npz and expected.npz. The inputs of the "

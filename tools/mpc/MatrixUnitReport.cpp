@@ -79,7 +79,7 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
 
 void tool::reportFastPath(const CompileOptions &options, Reporter &reporter,
                           bool isDefault) {
-  Result<TargetInfo> target = resolveTarget(options.target);
+  Result<TargetInfo> target = resolveTarget(options);
   NamedPolicy policy(options.policy);
   // The compile reports errors.
   if (!target.ok() || !policy.error().empty())

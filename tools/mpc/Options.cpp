@@ -269,6 +269,11 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->capture_default_str()
       ->group(kPrecisionGroup);
   command
+      .add_flag("--reproducible", options.reproducible,
+                "compute the same bits on every CPU of a class, with any "
+                "number of threads and in any batch")
+      ->group(kPrecisionGroup);
+  command
       .add_option("--device", options.device,
                   "cpu, cuda, cuda:N, cuda-host, null or auto")
       ->check(CLI::Validator(checkDevice, "NAME"))

@@ -50,6 +50,8 @@ struct CommonOptions {
   std::optional<int64_t> batch;
   std::string target;
   std::string rounding = "strict";
+  /// True for results that do not depend on the machine.
+  bool reproducible = false;
   std::string castPlacement = "mincut";
   std::string gemm = "own";
   /// Schedule table, or "none"; empty: this machine's default one, if it

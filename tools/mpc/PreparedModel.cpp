@@ -16,6 +16,11 @@ double tool::millisecondsSince(Clock::time_point start) {
       .count();
 }
 
+Json PreparedModel::bitClass() const {
+  std::string_view name = bitClassOf(executable->program().target);
+  return name.empty() ? Json() : Json(name);
+}
+
 std::vector<Status>
 tool::bindCompiledInputs(std::span<const ProgramValue> wanted,
                          const std::vector<NamedArray> &arrays, bool draw,

@@ -31,6 +31,10 @@ struct PreparedModel {
   bool isCached = false;
   /// Time of the compile, or of the load of a compiled model, in ms.
   double compileMs = 0;
+
+  /// Bit class of the results, "vector" or "amx"; null if they are not
+  /// reproducible on other machines.
+  Json bitClass() const;
 };
 
 using Clock = std::chrono::steady_clock;

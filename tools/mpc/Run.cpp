@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PreparedModel.h"
+#include "Digests.h"
 #include "RunCommands.h"
 
 #include "mpc/Runtime/Finiteness.h"
@@ -29,8 +29,9 @@ int tool::runCommand(const RunArguments &options) {
   if (!device.ok())
     return reporter.fail(device.status());
   PreparedModel subject;
-  if (std::vector<Status> problems = prepareSubject(
-          options.common, *arrays, /*draw=*/false, *device, reporter, subject);
+  if (std::vector<Status> problems =
+          prepareSubject(options.common, *arrays, /*draw=*/options.digest,
+                         *device, reporter, subject);
       !problems.empty())
     return reporter.fail(problems);
 
@@ -87,10 +88,25 @@ int tool::runCommand(const RunArguments &options) {
                   (options.output.empty() ? "" : " -> " + options.output));
   }
   reporter.line(shortNumber(took.count()) + " ms");
-  reporter.document({{"outputs", outputs},
-                     {"milliseconds", took.count()},
-                     {"compile_ms", subject.compileMs},
-                     {"cached", subject.isCached},
-                     {"verified", options.common.verify}});
+  Json document = {{"outputs", outputs},
+                   {"milliseconds", took.count()},
+                   {"compile_ms", subject.compileMs},
+                   {"cached", subject.isCached},
+                   {"verified", options.common.verify},
+                   {"bit_class", subject.bitClass()}};
+  if (options.digest) {
+    Json digests = digestsOf(program.results, *results);
+    for (auto &[name, digest] : digests.items())
+      reporter.line("sha256 " + digest.get<std::string>() + " " + name);
+    Json bitClass = subject.bitClass();
+    reporter.line("bit class: " + (bitClass.is_string()
+                                       ? bitClass.get<std::string>()
+                                       : "none"));
+    document["digests"] = {
+        {"bit_class", bitClass},
+        {"inputs", digestsOf(program.arguments, subject.inputs)},
+        {"outputs", digests}};
+  }
+  reporter.document(document);
   return reporter.finish(kDone);
 }

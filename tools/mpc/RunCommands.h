@@ -22,6 +22,8 @@ namespace mpc::tool {
 struct RunArguments {
   CommonOptions common;
   std::string output;
+  /// True to print digests of the results; inputs are then random unless given.
+  bool digest = false;
 };
 
 struct BenchArguments {

@@ -143,6 +143,9 @@ struct CompileOptions {
   /// best level of this machine.
   std::string target;
   RoundingMode rounding = RoundingMode::Strict;
+  /// True for results that do not depend on the machine, as Policy's
+  /// isReproducible(), which also selects them. Refused for GPUs.
+  bool reproducible = false;
   /// GEMM implementation on a GPU: generated kernels ("own") or cuBLASLt where
   /// it supports the epilogue ("library"). CPU code is always generated.
   std::string gemm = "own";

@@ -311,6 +311,9 @@ public:
   /// Type in which data-parallel ranks exchange gradients; nullopt: the storage
   /// type of each.
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
+  /// Whether results do not depend on the machine, the number of threads and
+  /// the other rows of a batch (docs/Explanation/SummationOrder.md).
+  bool isReproducible() const { return reproducible; }
   /// Returns true if this policy or a layer's stores any weights narrow.
   bool narrowsWeights() const;
   /// Quantization of the operands of contractions.
@@ -381,6 +384,7 @@ private:
   std::map<std::string, PrecisionClass> systemClasses;
   std::map<std::string, std::string> systemKinds;
   std::map<std::string, WeightFormat> namedWeights;
+  bool reproducible = false;
 };
 
 } // namespace mpc

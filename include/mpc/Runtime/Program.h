@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mpc {
@@ -206,6 +207,19 @@ struct CudaCode {
   };
   std::vector<Binary> binaries;
 };
+
+/// Suffix of targets whose programs compute reproducible results:
+/// "cpu:avx2-reproducible".
+inline constexpr std::string_view kReproducibleSuffix = "-reproducible";
+
+/// Returns the bit class of a program for `target`, "vector" or "amx": all
+/// programs of a class that are compiled from one model under one policy
+/// compute the same bits. Empty if its results depend on the machine.
+std::string_view bitClassOf(std::string_view target);
+
+/// Returns the instruction-set level of a CPU target, "avx2", or the
+/// architecture of a GPU.
+std::string_view levelOf(std::string_view target);
 
 /// A program for one device. Immutable once an Executable uses it.
 struct Program {

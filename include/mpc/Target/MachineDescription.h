@@ -127,6 +127,10 @@ struct MachineDescription {
   /// Whether units are emulated, to test their kernels on any machine. Such
   /// targets are not listed and are never chosen by default.
   bool emulatesUnits = false;
+  /// Whether results are reproducible: everything that decides a sum's order or
+  /// a rounding is equal to that of all targets of its bit class. Such targets
+  /// are not listed either; a policy selects them (TargetInfo::reproducible).
+  bool isReproducible = false;
   /// Ten times the compute capability of a GPU (80 for 8.0), else 0.
   int computeCapability = 0;
   /// f32 and f64 rates of the vector units.

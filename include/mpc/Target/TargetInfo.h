@@ -47,6 +47,9 @@ public:
 
   /// Returns true if this machine can run code for this CPU level.
   bool runsHere() const;
+  /// Returns this target with reproducible results, "cpu:avx2-reproducible";
+  /// nullopt if its kernels have no canonical order of sums.
+  std::optional<TargetInfo> reproducible() const;
 
   /// Name in `--target` syntax, with the architecture suffix: "cuda:sm_90a".
   const std::string &name() const { return spelling; }

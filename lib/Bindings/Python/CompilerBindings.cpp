@@ -219,6 +219,7 @@ void python::addCompiler(nb::module_ &module) {
       .def_rw("buckets", &CompileOptions::buckets)
       .def_rw("batch", &CompileOptions::batch, nb::arg().none())
       .def_rw("target", &CompileOptions::target)
+      .def_rw("reproducible", &CompileOptions::reproducible)
       .def_rw("step_loss_scale", &CompileOptions::stepLossScale)
       .def_rw("dump_dir", &CompileOptions::dumpDir)
       .def_rw("use_cache", &CompileOptions::useCache)

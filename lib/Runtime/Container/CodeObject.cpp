@@ -70,8 +70,8 @@ std::span<const std::string_view> detail::cpuLevels() {
         found.push_back("avxvnni");
       found.push_back("avx2");
       for (std::string_view level :
-           {"avxvnni-emulated", "avx512vnni-emulated", "avx512bf16-emulated",
-            "amx-emulated", "amxfp16-emulated"})
+           {"avxvnni-emulated", "avx512-emulated", "avx512vnni-emulated",
+            "avx512bf16-emulated", "amx-emulated", "amxfp16-emulated"})
         found.push_back(level);
     }
     return found;

@@ -197,7 +197,8 @@ static const StoredProgram *chooseForCpu(const StoredSpecialisation &contents,
     if (!isa.empty() && level != isa)
       continue;
     for (const StoredProgram &stored : contents.programs)
-      if (stored.program.target == "cpu:" + std::string(level))
+      if (stored.program.target.starts_with("cpu:") &&
+          levelOf(stored.program.target) == level)
         return &stored;
   }
   return nullptr;

@@ -123,6 +123,9 @@ static std::optional<ArithmeticUnit> integerUnitOf(const Contraction &c) {
 /// scratch memory: an element costs about as much as 100 vector multiply-adds
 /// save.
 static bool paysForTerms(const Contraction &c) {
+  // The unit decides bits, so the number of rows must not decide the unit.
+  if (c.target.isReproducible)
+    return true;
   constexpr int64_t kLeastUses = 64;
   const ConvolutionGeometry &g = c.geometry;
   int64_t rows = c.product.m;

@@ -380,6 +380,18 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
   return scores;
 }
 
+/// Sum of a vector's lanes, by halves: LLVM's own order would depend on the
+/// target.
+static Value sumOfHalves(ValueMath &values, Value vector) {
+  for (int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+       lanes > 1; lanes /= 2) {
+    SmallVector<Value> halves = values.partsOf(vector, lanes / 2);
+    vector = values.add(halves[0], halves[1]);
+  }
+  return vector::ExtractOp::create(values.getBuilder(), vector.getLoc(), vector,
+                                   0);
+}
+
 /// Softmax of one row: turns the scores of `range` into exponentials and stores
 /// the inverse of their sum; both are 0 for a fully masked row. For split-KV it
 /// stores the partial maximum and sum instead.
@@ -422,8 +434,9 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
                        return Carried{step(column, sofar[0])};
                      })[0];
   };
-  auto reduce = [&](vector::CombiningKind kind, Value vector) -> Value {
-    return vector::ReductionOp::create(b, loc, kind, vector);
+  auto largestOf = [&](Value vector) -> Value {
+    return vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXIMUMF,
+                                       vector);
   };
 
   // With split-KV, only the last split has a remainder.
@@ -440,11 +453,10 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   Value largest = reduceLoop(none, [&](Value column, Value sofar) {
     return formula.larger(sofar, first(column, type, Value()));
   });
-  largest = reduce(vector::CombiningKind::MAXIMUMF, largest);
+  largest = largestOf(largest);
   largest = withRest(largest, [&] {
     Value tail = first(behind, tailType, tailMask);
-    return formula.larger(largest,
-                          reduce(vector::CombiningKind::MAXIMUMF, tail));
+    return formula.larger(largest, largestOf(tail));
   });
   Value shift = formula.shift(largest);
 
@@ -459,10 +471,9 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
       reduceLoop(values.constant(type, 0.0), [&](Value column, Value sofar) {
         return values.add(sofar, second(column, type));
       });
-  sum = reduce(vector::CombiningKind::ADD, sum);
+  sum = sumOfHalves(values, sum);
   sum = withRest(sum, [&] {
-    return values.add(
-        sum, reduce(vector::CombiningKind::ADD, second(behind, tailType)));
+    return values.add(sum, sumOfHalves(values, second(behind, tailType)));
   });
   if (parts > 1) {
     storePartialRow(local, largest, sum);
@@ -484,8 +495,23 @@ FailureOr<int64_t> cpu::emitAttention(const ContractionKernel &kernel) {
 //===----------------------------------------------------------------------===//
 
 /// Horizontal sums of as many vectors as they have lanes, in order: pairwise
-/// sums of neighbors, of two vectors into one, until one is left.
+/// sums of neighbors, of two vectors into one, until one is left. The scalar
+/// sum of a single vector, in the same order.
 static Value sumEach(ValueMath &values, SmallVector<Value> vectors) {
+  if (vectors.size() == 1) {
+    Value sum = vectors.front();
+    for (int64_t lanes = cast<VectorType>(sum.getType()).getNumElements() / 2;
+         lanes >= 1; lanes /= 2) {
+      SmallVector<int64_t> even, odd;
+      for (int64_t i = 0; i < lanes; ++i) {
+        even.push_back(2 * i);
+        odd.push_back(2 * i + 1);
+      }
+      sum = values.add(values.shuffle(sum, sum, even),
+                       values.shuffle(sum, sum, odd));
+    }
+    return vector::ExtractOp::create(values.getBuilder(), sum.getLoc(), sum, 0);
+  }
   int64_t lanes = vectors.size();
   SmallVector<int64_t> even, odd;
   for (int64_t i = 0; i < lanes; ++i) {
@@ -698,10 +724,7 @@ void AttentionEmitter::emitDecodeScores(int64_t row, Value local, Value first,
     sums.push_back(sum);
   }
   Value at = scoreAt(local, first);
-  Value each = count == 1
-                   ? vector::ReductionOp::create(
-                         b, loc, vector::CombiningKind::ADD, sums.front())
-                   : sumEach(values, std::move(sums));
+  Value each = sumEach(values, std::move(sums));
   math.store(each, scores, at);
 }
 

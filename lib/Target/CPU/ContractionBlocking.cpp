@@ -35,8 +35,9 @@ struct BlockingChoice {
       columns = c.packed.getColumns();
     else
       columns = std::min<int64_t>(
-          c.form == ContractionForm::Attention ? 2 * c.lanes
-                                               : c.target.blockColumns(),
+          c.form == ContractionForm::Attention
+              ? std::max(c.lanes, 2 * vectorLanes(c.sumType, c.target))
+              : c.target.blockColumns(),
           llvm::PowerOf2Ceil(std::max(c.width(), c.lanes)));
     rows = c.mostRows(columns);
     panels = (c.form == ContractionForm::Product ? 1 : c.geometry.groups) *
@@ -215,8 +216,11 @@ void BlockingChoice::cutLargeProduct() {
   RowSplit split(shape.m, rows);
   outer = shape.batch;
   allBlocks = split.blocks;
-  int64_t mostPositions =
-      c.depthOfStep() * (packsRight ? kChunkSteps : kPackedChunkSteps);
+  int64_t steps = packsRight ? kChunkSteps : kPackedChunkSteps;
+  // Whole segments of a canonical sum.
+  if (c.target.isReproducible)
+    steps = std::max(steps, kSegmentSteps);
+  int64_t mostPositions = c.depthOfStep() * steps;
   // A slightly larger depth is no reason to store accumulators.
   if (shape.depth <= mostPositions * 3 / 2)
     mostPositions = shape.depth;
@@ -225,7 +229,8 @@ void BlockingChoice::cutLargeProduct() {
   int64_t whole = c.depthOfStep();
   if (isTiled(c.unit))
     whole *= AmxTiles::kRowBytes / 4;
-  for (int64_t count = chunk; count >= mostPositions / 2; --count)
+  for (int64_t count = chunk;
+       count >= mostPositions / 2 && !c.target.isReproducible; --count)
     if (shape.depth % count == 0 && count % whole == 0) {
       chunk = count;
       break;
@@ -402,8 +407,13 @@ void BlockingChoice::cutFilterGradient() {
   };
   chunk = g.out[2];
   for (int64_t lines = 1; lines <= g.out[1]; ++lines)
-    if (g.out[1] % lines == 0 && fits(lines, 1))
+    if (g.out[1] % lines == 0 &&
+        (c.target.isReproducible ? lines * g.out[2] <= kSegmentSteps
+                                 : fits(lines, 1)))
       chunk = lines * g.out[2];
+  // The chunks of a canonical sum depend on the image only.
+  if (c.target.isReproducible)
+    return;
   // Accumulators are loaded and stored for each chunk.
   constexpr int64_t kEnough = 1024;
   int64_t image = g.out[1] * g.out[2];
@@ -458,6 +468,12 @@ void BlockingChoice::cutKeys() {
       fetchesRows ? heads : std::min(kMostHeads, row ? heads : readers);
   while (heads % blocksPerItem != 0)
     --blocksPerItem;
+  // The order of a canonical sum depends on the position of a key only.
+  if (c.target.isReproducible) {
+    if (positions > kSegmentSteps)
+      chunk = kSegmentSteps;
+    return;
+  }
   if (outer / blocksPerItem >= kManyItems)
     return;
   int64_t run = storedKeyBytes(op);
@@ -524,6 +540,8 @@ static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
                  blocks.getPanelsPerItem() == 0 && !blocks.packsLeft() &&
                  !blocks.packsRight() && !blocks.fetchesResiduals();
   if (isPlain && heads % blocks.getBlocksPerItem() == 0 &&
+      (!c.target.isReproducible ||
+       blocks.getChunk() == (positions > kSegmentSteps ? kSegmentSteps : 0)) &&
       blocks.getChunk() < positions && blocks.getChunk() % whole == 0 &&
       (!blocks.fetchesRows() || readsWholeRows(op)))
     return success();
@@ -627,6 +645,11 @@ LogicalResult cpu::checkBlocks(const Contraction &c, BlocksAttr blocks) {
     if (chunk > c.product.depth)
       return refuse() << "has chunks of " << chunk
                       << " positions, but the depth is " << c.product.depth;
+    if (c.target.isReproducible && chunk < c.product.depth &&
+        chunk % kSegmentSteps)
+      return refuse() << "has chunks of " << chunk
+                      << " positions, but reproducible sums need multiples of "
+                      << kSegmentSteps;
     if (chunk < c.product.depth && chunk % c.depthOfStep())
       return refuse() << "has chunks of " << chunk << " positions, but '"
                       << c.target.name() << "' code multiplies "
@@ -635,6 +658,10 @@ LogicalResult cpu::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   case ContractionForm::FilterGradient: {
     const Spatial &out = c.geometry.out;
     int64_t image = out[1] * out[2];
+    if (c.target.isReproducible && chunk != chooseBlocks(c).getChunk())
+      return refuse() << "has chunks of " << chunk
+                      << " positions, but reproducible sums need chunks of "
+                      << chooseBlocks(c).getChunk();
     bool isImages = out[0] == 1 && chunk > image && chunk % image == 0 &&
                     c.geometry.batch % (chunk / image) == 0;
     if (!isImages &&

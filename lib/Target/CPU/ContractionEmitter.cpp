@@ -653,9 +653,6 @@ void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Maximum steps of K per f32 accumulator: its error grows with them.
-static constexpr int64_t kLongestSum = 512;
-
 void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
   tileElements = elements;
   if (terms.count > 1)
@@ -709,21 +706,23 @@ std::optional<DepthSplits>
 ContractionEmitter::partsOfDepth(const RegisterBlock &block,
                                  ArrayRef<KLoop> loops) const {
   // Narrow operands are less accurate than any summation order; a quantized
-  // panel's are as accurate as others.
-  bool isExact = panel.form == PanelForm::Plain || contraction.narrow;
+  // panel's are as accurate as others. A canonical order is that of all forms.
+  bool canonical = contraction.target.isReproducible;
+  bool isExact =
+      panel.form == PanelForm::Plain || contraction.narrow || canonical;
   if (block.unit != ArithmeticUnit::MultiplyAdd || !sumType.isF32() || !isExact)
     return std::nullopt;
   if (!panel.isScaled())
-    return partsOf(loops, kLongestSum);
+    return partsOf(loops, kSegmentSteps, canonical);
   // A split has one scale. For int4 it starts at a whole byte.
   int64_t group = contraction.narrow.getGroup();
   std::optional<DepthSplits> parts =
-      partsOf(loops, std::min(group, kLongestSum));
+      partsOf(loops, std::min(group, kSegmentSteps), canonical);
   if (!parts)
     return DepthSplits{0, loops.front().extent};
   int64_t steps = parts->size * panelSteps(loops.drop_front(parts->loop));
   if (panel.form == PanelForm::Nibbles && steps % 2)
-    parts->size = kLongestSum;
+    parts->size = kSegmentSteps;
   return parts;
 }
 

@@ -150,7 +150,12 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   c.target = target;
   c.sumType = sumTypeOf(op);
   c.lanes = vectorLanes(c.sumType, target);
-  c.multiplyAddsInFlight = target.info().facts().multiplyAddsInFlight;
+  // Softmax and the scores of few rows are summed over lanes.
+  if (isa<AttentionOp>(op))
+    c.lanes *= target.summedLanes() / target.lanes();
+  // A canonical sum has one accumulator at a time.
+  if (!target.isReproducible)
+    c.multiplyAddsInFlight = target.info().facts().multiplyAddsInFlight;
   if (auto packing = dyn_cast<PackOp>(op)) {
     if (failed(describePacking(c, packing)))
       return failure();
@@ -298,7 +303,8 @@ int64_t Contraction::mostRows(int64_t columns) const {
   // Two tiles of rows, and two of columns.
   if (isTiled(unit))
     return 2 * unitOfTarget()->tiles.rows;
-  int64_t most = maxBlockRows(vectors(columns), target);
+  int64_t most = maxBlockRows(
+      vectors(columns) * lanes / vectorLanes(sumType, target), target);
   if (!splitsRows())
     return most;
   // Registers other than accumulators hold weights and an int8 slice of a row.

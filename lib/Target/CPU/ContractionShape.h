@@ -150,6 +150,7 @@ struct Contraction {
   /// bf16 split of the operands; planes belong to the emitter.
   Bf16SplitTerms terms;
   int64_t lanes = 0;
+  /// Multiply-adds that hide the latency of one; 1: sums are not distributed.
   int64_t multiplyAddsInFlight = 1;
   /// Layout of a constant right side, and how its panels are read.
   PackedAttr packed;

@@ -208,7 +208,9 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
 void ConvEmitter::skipPadding(KLoop &lines, Value row) {
   bool isPadded = g.pad[1] > 0 || g.reach(1, g.out[1]) - g.pad[1] > g.in[1];
   // For several output rows together, some read what others would skip.
-  if (!isPadded || g.padValue || g.window[1] == 1 || split.lines.largest() > 1)
+  // A canonical sum includes the padding, whatever the blocks.
+  if (!isPadded || contraction.target.isReproducible || g.padValue ||
+      g.window[1] == 1 || split.lines.largest() > 1)
     return;
   Value top = math.mul(row, g.stride[1]), none = math.constant(0);
   // Number of window rows before position `extent` of the padded image.

@@ -15,6 +15,7 @@
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
+#include "mpc/Runtime/Program.h"
 #include "mpc/Runtime/TilePermission.h"
 #include "mpc/Support/PeakBenchmarks.h"
 #include "mpc/Target/TargetFamily.h"
@@ -37,6 +38,7 @@ static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
     {CpuIsa::Amx, "amx"},
     {CpuIsa::AmxFp16, "amxfp16"},
     {CpuIsa::EmulatedAvxVnni, "avxvnni-emulated"},
+    {CpuIsa::EmulatedAvx512, "avx512-emulated"},
     {CpuIsa::EmulatedAvx512Vnni, "avx512vnni-emulated"},
     {CpuIsa::EmulatedBf16, "avx512bf16-emulated"},
     {CpuIsa::EmulatedAmx, "amx-emulated"},
@@ -56,8 +58,9 @@ std::string CpuTarget::llvmFeatures() const {
     return isa == CpuIsa::AvxVnni ? "+avxvnni" : "";
   // Conversions to bf16 are never emitted as LLVM truncations: the instruction
   // flushes subnormals.
-  std::string features = hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
-                                      : "-prefer-256-bit,-avx512bf16";
+  std::string features = planned() >= CpuIsa::Avx512Bf16
+                             ? "-prefer-256-bit,+avx512bf16"
+                             : "-prefer-256-bit,-avx512bf16";
   if (hasDotInt8())
     features += ",+avx512vnni";
   if (hasTiles())
@@ -66,13 +69,16 @@ std::string CpuTarget::llvmFeatures() const {
 }
 
 TargetInfo CpuTarget::info() const {
-  return *TargetInfo::parse(("cpu:" + name()).str());
+  TargetInfo level = *TargetInfo::parse(("cpu:" + name()).str());
+  return isReproducible ? *level.reproducible() : level;
 }
 
 std::optional<CpuTarget> CpuTarget::of(const TargetInfo &target) {
+  StringRef member = target.member();
+  bool isReproducible = member.consume_back(kReproducibleSuffix);
   for (auto &[isa, name] : kLevels)
-    if (target.family() == "cpu" && target.member() == name)
-      return CpuTarget{isa};
+    if (target.family() == "cpu" && member == name)
+      return CpuTarget{isa, isReproducible};
   return std::nullopt;
 }
 
@@ -87,7 +93,8 @@ llvm::SmallVector<StringRef> CpuTarget::emulatedLevels() {
 llvm::SmallVector<CpuIsa> CpuTarget::available() {
   llvm::SmallVector<CpuIsa> levels;
   for (const TargetInfo &target : TargetInfo::runnable())
-    if (std::optional<CpuTarget> level = of(target))
+    if (std::optional<CpuTarget> level = of(target);
+        level && !level->isReproducible)
       levels.push_back(level->isa);
   return levels;
 }
@@ -117,6 +124,32 @@ static MachineDescription level(StringRef name, int64_t lanes) {
   facts.kernels.multipliesIntegers = true;
   // Even if rounding is permitted, vectors multiply f32 faster unsplit.
   facts.kernels.minBFloat16SplitValues = 2;
+  return facts;
+}
+
+/// A level with reproducible results: whatever may change bits is that of the
+/// bit class; panels and register blocks are the level's own. `tiles` are the
+/// units of class `amx`.
+static MachineDescription reproducible(const MachineDescription &own,
+                                       const std::vector<MathUnit> &tiles) {
+  MachineDescription facts = own;
+  bool hasTiles = llvm::any_of(
+      own.units, [](const MathUnit &unit) { return unit.tiles.count > 0; });
+  if (hasTiles) {
+    facts.units = tiles;
+  } else {
+    facts = level("avx512", 16);
+    facts.emulatesUnits = own.emulatesUnits;
+    facts.lanes = own.lanes;
+    facts.registers = own.registers;
+    facts.kernels.panelColumns = own.kernels.panelColumns;
+    // Sums of integers are exact.
+    for (const MathUnit &unit : own.units)
+      if (unit.type == MathType::Int8)
+        facts.units.push_back(unit);
+  }
+  facts.name = own.name + kReproducibleSuffix.data();
+  facts.isReproducible = true;
   return facts;
 }
 
@@ -160,18 +193,14 @@ static std::vector<MachineDescription> describeLevels() {
   MachineDescription narrow = level("avx2", 8), wide = level("avx512", 16),
                      narrowDots = withDots(narrow, "cpu:avxvnni"),
                      wideDots = withDots(wide, "cpu:avx512vnni");
-  return {narrow,
-          emulated(narrowDots),
-          narrowDots,
-          wide,
-          emulated(wideDots),
-          wideDots,
-          emulated(dots),
-          dots,
-          emulated(amx),
-          amx,
-          emulated(halves),
-          halves};
+  std::vector<MachineDescription> levels = {
+      narrow, emulated(narrowDots), narrowDots, emulated(wide),
+      wide,   emulated(wideDots),   wideDots,   emulated(dots),
+      dots,   emulated(amx),        amx,        emulated(halves),
+      halves};
+  for (size_t i = 0, count = levels.size(); i < count; ++i)
+    levels.push_back(reproducible(levels[i], /*tiles=*/amx.units));
+  return levels;
 }
 
 /// Returns true if vdpbf16ps multiplies faster than f32 FMA. Known cores are in
@@ -205,18 +234,20 @@ static bool hasLevel(const MachineDescription &facts) {
     return false;
   if (facts.emulatesUnits)
     return true;
+  StringRef name = facts.name;
+  name.consume_back(kReproducibleSuffix);
   if (facts.lanes == 16 &&
       !has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
     return false;
-  if (facts.name == "cpu:avxvnni")
+  if (name == "cpu:avxvnni")
     return has({"avxvnni"});
-  if (facts.name == "cpu:avx512vnni")
+  if (name == "cpu:avx512vnni")
     return has({"avx512vnni"});
-  if (facts.name == "cpu:avx512bf16")
+  if (name == "cpu:avx512bf16")
     return has({"avx512bf16", "avx512vnni"});
-  if (facts.name == "cpu:amxfp16" && !has({"amx-fp16"}))
+  if (name == "cpu:amxfp16" && !has({"amx-fp16"}))
     return false;
-  return facts.units.empty() ||
+  return !name.starts_with("cpu:amx") ||
          (has({"amx-bf16", "amx-int8", "avx512bf16", "avx512vnni"}) &&
           permitTiles());
 }

@@ -26,9 +26,10 @@ using namespace mpc::cpu;
 
 ElementTarget cpu::elementTarget(const CpuTarget &target) {
   ElementTarget result;
-  result.lanes = target.lanes();
-  result.registers = target.registers();
-  result.hasScalef = target.hasAvx512();
+  result.lanes = target.summedLanes();
+  result.registers = target.isReproducible ? 16 : target.registers();
+  result.canonicalSums = target.isReproducible;
+  result.hasScalef = target.hasAvx512() && !target.isReproducible;
   result.roundsToBf16 =
       target.isa == CpuIsa::Avx512Bf16 || target.isa == CpuIsa::Amx;
   result.permutesWords = target.isa == CpuIsa::Avx512Bf16;

@@ -58,8 +58,8 @@ void cpu::forEachStep(const IndexMath &math, const KLoop &loop,
     math.loop(loop.extent, body);
 }
 
-std::optional<DepthSplits> cpu::partsOf(ArrayRef<KLoop> loops,
-                                        int64_t longest) {
+std::optional<DepthSplits> cpu::partsOf(ArrayRef<KLoop> loops, int64_t longest,
+                                        bool canonical) {
   int64_t inner = 1;
   for (size_t i = loops.size(); i-- > 0;) {
     int64_t extent = loops[i].extent;
@@ -68,6 +68,8 @@ std::optional<DepthSplits> cpu::partsOf(ArrayRef<KLoop> loops,
       continue;
     }
     int64_t most = std::max<int64_t>(longest / inner, 1), size = most;
+    if (canonical)
+      return DepthSplits{i, most};
     // Equal splits share their code, up to twice as many of them.
     while (2 * size >= most && extent % size)
       --size;

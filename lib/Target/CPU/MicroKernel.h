@@ -155,10 +155,14 @@ struct DepthSplits {
   int64_t size;
 };
 
+/// Steps of K per f32 accumulator: its error grows with them. Of a canonical
+/// sum, each segment but the last has as many, if the loops permit.
+inline constexpr int64_t kSegmentSteps = 512;
+
 /// Returns splits of at most `longest` steps; nullopt if K is no longer than
-/// that.
-std::optional<DepthSplits> partsOf(llvm::ArrayRef<KLoop> loops,
-                                   int64_t longest);
+/// that. Unless they are `canonical`, they may be shorter for equal lengths.
+std::optional<DepthSplits> partsOf(llvm::ArrayRef<KLoop> loops, int64_t longest,
+                                   bool canonical);
 
 /// A block of accumulators.
 struct RegisterBlock {

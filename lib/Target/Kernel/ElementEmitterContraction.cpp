@@ -220,7 +220,7 @@ static Value emitReduce(ElementEmitter &e, Operation *op, const Request &at) {
   Reducer reducer = reducerOf(e, op);
   SmallVector<LaneSegment> segments;
   if (horizontal)
-    segments = planLanes(e, input, shape.back());
+    segments = planSummedLanes(e, input, shape.back());
   return reducer.finish(reducer.run(e, shape, axes,
                                     expandIndices(e, at.indices, shape, axes),
                                     at.lanes, at.range, segments));

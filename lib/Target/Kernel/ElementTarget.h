@@ -33,6 +33,8 @@ struct ElementTarget {
   /// Whether vectors in memory must be aligned to their whole size; others are
   /// moved element by element.
   bool alignedVectors = false;
+  /// Whether the order of a sum along a row depends on the row's length only.
+  bool canonicalSums = false;
   /// Whether a kernel's scratch memory belongs to one caller of items only;
   /// otherwise items store nothing there.
   bool privateScratch = true;

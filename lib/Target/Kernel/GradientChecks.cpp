@@ -183,7 +183,7 @@ void GradientCheckPhase::reduceWhole(Value tensor, Value item, Value scale) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
   SmallVector<LaneSegment> segments;
   if (!shape.empty())
-    segments = planLanes(emitter, tensor, shape.back());
+    segments = planSummedLanes(emitter, tensor, shape.back());
   run(shape, segments, item, scale, [&](const Reducer::Place &place) {
     return emitter.valueIn(tensor, shape.empty() ? ValueRange() : place.indices,
                            place.lanes, place.range);

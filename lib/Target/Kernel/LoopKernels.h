@@ -43,6 +43,12 @@ llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
                                          llvm::ArrayRef<mlir::Value> tensors,
                                          int64_t extent);
 
+/// The same for a reduction: ElementTarget::canonicalSums asks for one segment
+/// with a number of lanes that depends on `extent` only.
+llvm::SmallVector<LaneSegment>
+planSummedLanes(ElementEmitter &emitter, llvm::ArrayRef<mlir::Value> tensors,
+                int64_t extent);
+
 //===----------------------------------------------------------------------===//
 // Loop nests and reductions
 //===----------------------------------------------------------------------===//

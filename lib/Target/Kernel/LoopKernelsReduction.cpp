@@ -141,6 +141,15 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   return segments;
 }
 
+SmallVector<LaneSegment> mpc::planSummedLanes(ElementEmitter &emitter,
+                                              ArrayRef<Value> tensors,
+                                              int64_t extent) {
+  const ElementTarget &target = emitter.getTarget();
+  if (!target.canonicalSums || extent == 0)
+    return planLanes(emitter, tensors, extent);
+  return {{{0, extent}, chooseLanes(extent, target.lanes)}};
+}
+
 Value mpc::isBefore(ValueMath &math, Value x, Value y, bool largest,
                     bool isUnsigned, bool nanFirst) {
   if (!isa<FloatType>(getElementTypeOrSelf(x.getType())))

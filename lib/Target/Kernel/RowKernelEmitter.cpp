@@ -107,13 +107,15 @@ Value RowKernelEmitter::counted(const Place &place, Value value,
 // Loops
 //===----------------------------------------------------------------------===//
 
-SmallVector<LaneSegment> RowKernelEmitter::segments(ArrayRef<Value> tensors) {
+SmallVector<LaneSegment> RowKernelEmitter::segments(ArrayRef<Value> tensors,
+                                                    bool sums) {
   LaneRange all{0, form.shape.back()};
   if (form.isVertical())
     return {{all, choice.columns}};
   if (choice.vector)
     return {{all, choice.vector}};
-  return planLanes(emitter, tensors, form.shape.back());
+  return sums ? planSummedLanes(emitter, tensors, form.shape.back())
+              : planLanes(emitter, tensors, form.shape.back());
 }
 
 Carried RowKernelEmitter::walkSegment(const LaneSegment &segment,
@@ -171,7 +173,8 @@ Carried RowKernelEmitter::joinMembers(ValueRange own, const Reducer &reducer) {
 
 Carried RowKernelEmitter::walk(ArrayRef<Value> tensors,
                                const Reducer &reducer) {
-  SmallVector<LaneSegment> all = segments(tensors);
+  SmallVector<LaneSegment> all =
+      segments(tensors, /*sums=*/!reducer.initial.empty());
   Carried total = reducer.initial;
   for (const LaneSegment &segment : all) {
     Carried wide;
@@ -277,7 +280,7 @@ void RowKernelEmitter::emitOneWalk() {
   startOp();
   SmallVector<Reducer> reducers;
   Carried initial;
-  LaneSegment all = segments({}).front();
+  LaneSegment all = segments({}, /*sums=*/true).front();
   for (Operation *op : form.ops) {
     reducers.push_back(reducerOf(emitter, op));
     for (Value value : reducers.back().initial)

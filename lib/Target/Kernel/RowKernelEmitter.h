@@ -98,7 +98,9 @@ private:
 
   // Loops (RowKernelEmitter.cpp).
   void placeItem(mlir::Value item);
-  llvm::SmallVector<LaneSegment> segments(llvm::ArrayRef<mlir::Value> tensors);
+  /// Segments of a row for a loop over `tensors`, which reduces if `sums`.
+  llvm::SmallVector<LaneSegment> segments(llvm::ArrayRef<mlir::Value> tensors,
+                                          bool sums);
   /// Loops over the item's `tensors`, once per vector, and reduces.
   Carried walk(llvm::ArrayRef<mlir::Value> tensors, const Reducer &reducer);
   /// The sum over the item's `input`: `add` adds a vector to an accumulator.

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Target/TargetInfo.h"
+
+#include "mpc/Runtime/Program.h"
 #include "mpc/Target/CPU/CpuTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -103,9 +105,9 @@ TEST(TargetInfo, FastTypesOfCpus) {
 }
 
 TEST(TargetInfo, EmulatedUnitsAreForThoseWhoAsk) {
-  EXPECT_EQ(CpuTarget::emulatedLevels(),
-            (llvm::SmallVector<llvm::StringRef>{
-                "avxvnni", "avx512vnni", "avx512bf16", "amx", "amxfp16"}));
+  EXPECT_EQ(CpuTarget::emulatedLevels(), (llvm::SmallVector<llvm::StringRef>{
+                                             "avxvnni", "avx512", "avx512vnni",
+                                             "avx512bf16", "amx", "amxfp16"}));
   for (llvm::StringRef level : CpuTarget::emulatedLevels()) {
     TargetInfo emulated = parsed(("cpu:" + level + "-emulated").str());
     EXPECT_TRUE(emulated.facts().emulatesUnits);
@@ -113,6 +115,36 @@ TEST(TargetInfo, EmulatedUnitsAreForThoseWhoAsk) {
     EXPECT_FALSE(llvm::is_contained(TargetInfo::names(), emulated.name()));
   }
   EXPECT_FALSE(TargetInfo::native()->facts().emulatesUnits);
+}
+
+TEST(TargetInfo, ReproducibleLevelsShareTheFactsOfTheirClass) {
+  const MachineDescription *first[2] = {};
+  for (llvm::StringRef name : TargetInfo::names()) {
+    std::optional<TargetInfo> same = parsed(name).reproducible();
+    EXPECT_EQ(same.has_value(), name.starts_with("cpu:")) << name.str();
+    if (!same)
+      continue;
+    EXPECT_EQ(same->name(), name.str() + "-reproducible");
+    EXPECT_EQ(same->reproducible()->name(), same->name());
+    EXPECT_FALSE(llvm::is_contained(TargetInfo::names(), same->name()));
+    bool isAmx = bitClassOf(same->name()) == "amx";
+    EXPECT_EQ(isAmx, name.starts_with("cpu:amx")) << name.str();
+    // Planning and fusion read these.
+    const MachineDescription &facts = same->facts();
+    const MachineDescription *&other = first[isAmx];
+    if (!other)
+      other = &facts;
+    EXPECT_EQ(facts.float32Rate, other->float32Rate);
+    EXPECT_EQ(facts.bandwidth, other->bandwidth);
+    EXPECT_EQ(facts.plainMultiple, other->plainMultiple);
+    EXPECT_EQ(facts.cacheBytes, other->cacheBytes);
+    EXPECT_EQ(same->unit(MathType::BFloat16) != nullptr, isAmx);
+    CpuTarget level = *CpuTarget::of(*same);
+    EXPECT_TRUE(level.isReproducible);
+    EXPECT_EQ(level.summedLanes(), 16);
+    EXPECT_EQ(level.info(), *same);
+  }
+  EXPECT_EQ(bitClassOf("cpu:avx512"), "");
 }
 
 TEST(TargetInfo, CeilingsAreOrdered) {

@@ -29,6 +29,7 @@ enum class CpuIsa {
   Amx,
   AmxFp16,
   EmulatedAvxVnni,
+  EmulatedAvx512,
   EmulatedAvx512Vnni,
   EmulatedBf16,
   EmulatedAmx,
@@ -38,11 +39,16 @@ enum class CpuIsa {
 /// A CPU to generate code for. Immutable; cheap to copy.
 struct CpuTarget {
   CpuIsa isa = CpuIsa::Avx2;
+  /// Whether results are those of all levels of the bit class (class `amx` with
+  /// tiles, else `vector`; docs/Explanation/SummationOrder.md).
+  bool isReproducible = false;
   /// ISA level that kernels are scheduled for: `isa`, or the emulated level.
   CpuIsa planned() const {
     switch (isa) {
     case CpuIsa::EmulatedAvxVnni:
       return CpuIsa::AvxVnni;
+    case CpuIsa::EmulatedAvx512:
+      return CpuIsa::Avx512;
     case CpuIsa::EmulatedAvx512Vnni:
       return CpuIsa::Avx512Vnni;
     case CpuIsa::EmulatedBf16:
@@ -60,10 +66,16 @@ struct CpuTarget {
   int64_t lanes() const { return planned() <= CpuIsa::AvxVnni ? 8 : 16; }
   /// Vector registers: 16 or 32.
   int64_t registers() const { return 2 * lanes(); }
+  /// 32-bit lanes of vectors whose elements are summed: those of a register, or
+  /// 16 in a reproducible order.
+  int64_t summedLanes() const { return isReproducible ? 16 : lanes(); }
   /// Whether AVX-512 instructions (masks, vscalef) are available.
   bool hasAvx512() const { return lanes() == 16 && !emulatesUnits(); }
-  /// Whether vdpbf16ps is available or emulated.
-  bool hasDotBf16() const { return planned() >= CpuIsa::Avx512Bf16; }
+  /// Whether vdpbf16ps is available or emulated. Class `vector` sums products
+  /// of bf16 by f32 FMA.
+  bool hasDotBf16() const {
+    return planned() >= (isReproducible ? CpuIsa::Amx : CpuIsa::Avx512Bf16);
+  }
   /// Whether vpdpbusd is available or emulated; implied by vdpbf16ps.
   bool hasDotInt8() const {
     return planned() != CpuIsa::Avx2 && planned() != CpuIsa::Avx512;

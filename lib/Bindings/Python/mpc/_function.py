@@ -332,7 +332,7 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
             threads: int = 0, max_memory: int = 0, dump_dir: str | os.PathLike[str] = "",
-            cache: bool = True, dynamic_shapes: Any = None, **named: Any) -> Function:
+            cache: bool = True, dynamic_shapes: Any = None, reproducible: bool = False, **named: Any) -> Function:
     """Compiles a model to a function of arrays.
 
     `model`: a path (.onnx, .mlir, the folder of a Hugging Face model), ONNX bytes, text of the mpc or
@@ -349,7 +349,8 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
     names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu", "cuda" or "cuda:N"; None: the GPU of the
     example, else the CPU. `dims`, `batch`: extents of symbolic dimensions. `buckets`: extents that calls
     with host arrays are padded to. `rounding`: "strict" executes every cast, "relaxed" may drop one that
-    is undone inside a kernel. `threads`: maximum threads of a run, 0: all cores. `max_memory`: memory
+    is undone inside a kernel. `reproducible`: whether results have the same bits on every CPU of a bit class,
+    with any number of threads; CPUs only. `threads`: maximum threads of a run, 0: all cores. `max_memory`: memory
     limit of the program in bytes, 0: none. `dump_dir`: folder for the IR of every stage. `cache`: whether
     to use the on-disk compile cache.
 
@@ -366,6 +367,7 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
     _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
     _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
+    options.reproducible = reproducible
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
     program = exported(model, example, named, dynamic_shapes)
@@ -373,7 +375,8 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
     flags = [f"--policy={options.policy}", f"--device={device or 'cpu'}", f"--rounding={rounding}",
              *(f"--set={key}={kind}" for key, kind in options.sets),
              *([] if program else [f"--dim={name}={extent}" for name, extent in options.dims.items()]),
-             *([f"--batch={batch}"] if batch and not program else []), *([f"--threads={threads}"] if threads else [])]
+             *([f"--batch={batch}"] if batch and not program else []), *([f"--threads={threads}"] if threads else []),
+             *(["--reproducible"] if reproducible else [])]
     _, gpu = _device(device, threads)
     function = Function(_mpc.CompiledFunction(engine, gpu, read, options), chosen, read, flags, program)
     return function.compile(*example, **named) if example or named else function
