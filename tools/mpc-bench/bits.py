@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares the bits of reproducible results over CPU levels, threads and batches.
 
 For each model and policy, every level of a bit class must have one SHA-256 per output with 1, 2 and 3
 threads; with --batch, the first and the last row of a batch of 7 must have the bits of the row alone; with
 --training, the results of a training step must be equal over levels. --seeds adds graphs of mpc-smith,
-each under its own policy. Levels are emulated unless --native. Finished cases are kept in --state, so that
+each under its own policy; with --fusion, one op per kernel must have the bits of fused kernels. Levels are emulated unless --native. Finished cases are kept in --state, so that
 an interrupted run continues.
 
     bits.py --mpc build/bin/mpc --state bits.json --batch --seeds 1 1000 shared/models/*/model.onnx
@@ -22,8 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-
-import numpy
 
 CLASSES = {"vector": ("avx2", "avx512", "avx512vnni", "avx512bf16"), "amx": ("amx",)}
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -116,6 +115,8 @@ def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
 
 def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
     """Yields which rows of a batch differ from the row alone; the first dimension is the batch."""
+    import numpy
+
     rows = {name: array[:1] for name, array in numpy.load(case.inputs).items()}
 
     def outputs(level: str, arrays: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
@@ -147,6 +148,19 @@ def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
             yield f"class {bit_class}: {name}: {text}"
 
 
+def check_fusion(matrix: Matrix, case: Case) -> Iterator[str]:
+    """Yields what differs between a graph in fused kernels and with one op per kernel."""
+    head, function, body = case.model.read_text().partition(") {\n")
+    alone = case.model.with_suffix(".unfused.mlir")
+    alone.write_text(f"{head}) attributes {{mpc.unfused}} {{\n{body}" if function else head)
+    for bit_class, levels in CLASSES.items():
+        flags = matrix.flags(case, levels[0])
+        runs = ((name, matrix.remembered(f"{case.name}: {name} on {levels[0]}",
+                                         lambda model=model: matrix.digests(str(model), *flags)))
+                for name, model in (("fused", case.model), ("unfused", alone)))
+        yield from first_difference(runs, bit_class)
+
+
 def generated(smith: str, seed: int, folder: pathlib.Path) -> Case:
     """Returns the graph that mpc-smith generates of a seed, with its policy; overrides may be wrong on purpose."""
     text = subprocess.run([smith, "--print", "--seed", str(seed), "--training", "0", "--cuda-host", "0", "--exact", "0"],
@@ -172,6 +186,7 @@ def main() -> int:
     parser.add_argument("--state", type=pathlib.Path, help="file of finished cases")
     parser.add_argument("--batch", action="store_true", help="also compare rows of a batch")
     parser.add_argument("--training", action="store_true", help="also compare training steps")
+    parser.add_argument("--fusion", action="store_true", help="also compare fused and unfused generated graphs")
     parser.add_argument("--native", action="store_true", help="use this machine's units, without emulation")
     parser.add_argument("--minutes", type=float, default=60, help="time limit")
     arguments = parser.parse_args()
@@ -195,6 +210,8 @@ def main() -> int:
                     problems += check_batch(matrix, case)
                 if arguments.training and case.inputs:
                     problems += check_training(matrix, case)
+                if arguments.fusion and not case.inputs:
+                    problems += check_fusion(matrix, case)
             except RuntimeError as error:
                 problems = [str(error)]
             wrong += bool(problems)

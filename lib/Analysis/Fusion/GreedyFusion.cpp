@@ -261,6 +261,12 @@ private:
 
 } // namespace
 
+void mpc::selectSingleOps(FusionGraph &graph, Block &block,
+                          const TargetInfo &target) {
+  FusionRules rules(graph, block, target);
+  formInitialGroups(graph, block, target);
+}
+
 std::vector<FusionDecision> mpc::selectFusionGroups(FusionGraph &graph,
                                                     Block &block,
                                                     const TargetInfo &target,

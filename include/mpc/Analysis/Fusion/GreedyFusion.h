@@ -79,6 +79,15 @@ std::vector<FusionDecision> selectFusionGroups(FusionGraph &graph,
                                                const TargetInfo &target,
                                                FusionWork *work = nullptr);
 
+/// Unit attribute of a function whose ops become one kernel each, to test that
+/// fusion does not change bits.
+inline constexpr llvm::StringLiteral kUnfusedAttr = "mpc.unfused";
+
+/// Forms only the groups that selectFusionGroups() starts with: ops without a
+/// kernel of their own share that of their reader.
+void selectSingleOps(FusionGraph &graph, mlir::Block &block,
+                     const TargetInfo &target);
+
 } // namespace mpc
 
 #endif // MPC_ANALYSIS_FUSION_GREEDYFUSION_H

@@ -58,6 +58,10 @@ struct SelectFusionGroupsPass
     if (!scope->block)
       return;
     FusionGraph graph(*scope->block);
+    if (getOperation()->hasAttr(kUnfusedAttr)) {
+      selectSingleOps(graph, *scope->block, scope->target);
+      return graph.writeMarks();
+    }
     for (const FusionDecision &decision :
          selectFusionGroups(graph, *scope->block, scope->target)) {
       numTaken += decision.verdict == FusionDecision::Verdict::Taken;

@@ -9,6 +9,7 @@
 
 #include "mpc/Analysis/CastFusion.h"
 #include "mpc/Analysis/Float32Subgraphs.h"
+#include "mpc/Analysis/Fusion/GreedyFusion.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/OpTypes.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
@@ -423,7 +424,8 @@ Operation *producerInKernel(Value value) {
 
 LogicalResult checkFusion(FusionOp fusion) {
   Block &body = fusion.getBody().front();
-  if (!llvm::hasSingleElement(body.without_terminator()))
+  if (!llvm::hasSingleElement(body.without_terminator()) ||
+      fusion->getParentOp()->hasAttr(kUnfusedAttr))
     return success();
   auto cast = dyn_cast<CastOp>(&body.front());
   if (!cast || cast.getPinned())

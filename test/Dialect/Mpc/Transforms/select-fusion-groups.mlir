@@ -160,3 +160,19 @@ func.func @strided_store(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8
   %1 = mpc.slice %0 [0, 0] [2, 8] strides [2, 1] : tensor<4x8xf32> to tensor<2x8xf32>
   return %1 : tensor<2x8xf32>
 }
+
+// -----
+
+// On request every op is a kernel.
+// CHECK-LABEL: func.func @unfused
+func.func @unfused(%x: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<4x4xf32> attributes {mpc.unfused} {
+  // CHECK: mpc.matmul {{.*}}mpc.group = [[M:[0-9]+]] : i64
+  // CHECK-NOT: mpc.group = [[M]] : i64
+  // CHECK: mpc.add {{.*}}mpc.group = [[A:[0-9]+]] : i64
+  // CHECK-NOT: mpc.group = [[A]] : i64
+  // CHECK: mpc.relu
+  %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = mpc.add %0, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %2 = mpc.relu %1 : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}

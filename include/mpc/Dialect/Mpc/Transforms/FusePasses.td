@@ -62,7 +62,8 @@ def SelectFusionGroupsPass : Pass<"mpc-select-fusion-groups", "::mlir::func::Fun
 
     Contract in: after mpc-prepare-fusion. Contract out: every op but constants and
     views carries its group number; one op of each group carries its kind.
-    Numerics: unchanged.
+    Numerics: unchanged. In a function with the attribute `mpc.unfused` every op that
+    has a kernel of its own gets one, to test that fusion does not change bits.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/select-fusion-groups.mlir.
   }];
