@@ -187,6 +187,9 @@ def compare(options, gpt, data, flags):
     probe = [sys.executable, "-c", "import torch, numpy"]
     has_torch = not options.without_torch and \
         subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    if options.policies:
+        SYSTEMS.clear()
+        SYSTEMS.update({f"mpc {policy}": ("mpc", policy) for policy in options.policies.split(",")})
     systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
     if not has_torch and not options.without_torch:
         print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)
@@ -213,13 +216,25 @@ def compare(options, gpt, data, flags):
     return report(systems, runs, speeds)
 
 
+def interval(differences, losses):
+    """The 95 % interval of the mean of paired differences, in per cent of the mean loss."""
+    # Quantiles of Student's t for 1, 2, ... degrees of freedom.
+    quantiles = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+    count = len(differences)
+    if not 2 <= count <= len(quantiles) + 1:
+        return "-"
+    middle, loss = statistics.mean(differences), statistics.mean(losses)
+    half = quantiles[count - 2] * statistics.stdev(differences) / math.sqrt(count)
+    return f"{100 * (middle - half) / loss:+.2f} to {100 * (middle + half) / loss:+.2f}"
+
+
 def report(systems, runs, speeds):
     """Prints the table; returns 4 if a mean loss differs significantly."""
     ends = {system: {run["seed"]: run["loss"] for run in runs.values() if run["system"] == system}
             for system in systems}
     base = systems[0]
     noise = statistics.stdev(ends[base].values()) if len(ends[base]) > 1 else math.nan
-    print(f"| system | loss | spread | from {base} | samples/s |\n|---|--:|--:|--:|--:|")
+    print(f"| system | loss | spread | from {base} | 95 % interval, % | samples/s |\n|---|--:|--:|--:|--:|--:|")
     apart = []
     for system in systems:
         values = list(ends[system].values())
@@ -227,7 +242,7 @@ def report(systems, runs, speeds):
         both = [ends[system][seed] - ends[base][seed] for seed in ends[system] if seed in ends[base]]
         away = statistics.mean(both) if both and system != base else None
         print(f"| {system} | {f'{statistics.mean(values):.4f}' if values else '-'} | {spread} | "
-              f"{'-' if away is None else f'{away:+.4f}'} | "
+              f"{'-' if away is None else f'{away:+.4f}'} | {interval(both, values) if away is not None else '-'} | "
               + (f"{speeds[system]:.1f} |" if system in speeds else "- |"))
         if away is not None and abs(away) > noise:
             apart.append(f"{system} is {away:+.4f} from {base}, whose seeds spread by {noise:.4f}")
