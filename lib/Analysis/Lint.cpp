@@ -180,6 +180,7 @@ std::vector<LintWarning> NumericLint::run(func::FuncOp func,
   lintCoordinates(context);
   lintMeasured(context);
   lintStored(context);
+  lintOperands(context);
   // In the order of the ops; warnings about one op stay in the checks' order.
   llvm::DenseMap<Operation *, size_t> positions;
   for (auto [position, op] : llvm::enumerate(context.body()))

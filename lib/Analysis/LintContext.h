@@ -68,6 +68,7 @@ void lintIntegers(LintContext &context);
 void lintCoordinates(LintContext &context);
 void lintMeasured(LintContext &context);
 void lintStored(LintContext &context);
+void lintOperands(LintContext &context);
 
 } // namespace mpc
 

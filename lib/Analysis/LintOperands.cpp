@@ -1,0 +1,79 @@
+//===- LintOperands.cpp - lint of quantized operands ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Recipes and contractions for which the literature reports failures: MX scales
+// rounded down in training, quantized output layers, blocks that kernels with
+// units for the format do not support.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LintContext.h"
+
+#include "mpc/Analysis/Float32Subgraphs.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Returns true if the result of `op` reaches a result of the function or a
+/// loss without another contraction.
+static bool isOutputLayer(Operation *op) {
+  SmallVector<Operation *> open = {op};
+  llvm::DenseSet<Operation *> seen;
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val()->getUsers()) {
+      if (isa<func::ReturnOp>(user) || user->hasTrait<Loss>())
+        return true;
+      if (!isa<ContractionOpInterface>(user) && seen.insert(user).second)
+        open.push_back(user);
+    }
+  return false;
+}
+
+void mpc::lintOperands(LintContext &context) {
+  if (!context.policy.quantizesOperands())
+    return;
+  bool isFloorReported = false;
+  for (Operation &op : context.body()) {
+    if (!op.hasAttr(kOperandsAttr))
+      continue;
+    llvm::Expected<const Policy *> layer =
+        context.policy.policyOfLayer(layerPath(&op));
+    if (!layer) {
+      // The stage has already reported it.
+      llvm::consumeError(layer.takeError());
+      continue;
+    }
+    const OperandFormat &format = (*layer)->getOperands();
+    if (format.scaling == OperandScaling::Mx &&
+        format.rounding == ScaleRounding::Floor && !isFloorReported) {
+      isFloorReported = true;
+      context.report("operand_scales", &op, 0,
+                     "MX scales are rounded down (floor), which saturates the "
+                     "largest numbers; training with them is reported to "
+                     "diverge (arXiv 2506.08027)",
+                     "set 'operands.scale_rounding' to rceil");
+    }
+    if (isOutputLayer(&op))
+      context.report("operand_output", &op, 0,
+                     describe(&op) + " is an output layer with operands in " +
+                         stringify(format.forward) +
+                         "; published recipes keep output layers in 16 bits",
+                     "--set name:" + opName(&op).str() + "=bfloat16");
+    auto matmul = dyn_cast<MatmulOp>(op);
+    int64_t size = format.blockSize();
+    if (!matmul || !size)
+      continue;
+    int64_t depth = matmul.getContractionSize();
+    if (depth % size != 0)
+      context.report("operand_blocks", &op, double(depth),
+                     describe(&op) + " contracts " + std::to_string(depth) +
+                         " elements, no multiple of the block of " +
+                         std::to_string(size) +
+                         ", so its operands are padded with zeros",
+                     "none is needed; a layer of a multiple of " +
+                         std::to_string(size) + " wastes nothing");
+  }
+}
