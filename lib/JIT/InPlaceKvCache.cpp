@@ -116,9 +116,9 @@ Rows CacheFormat::keep(Value rows) const {
   auto largest = inFloat32(ReduceMaxOp::create(
       builder, loc, type.clone(shape), magnitudes,
       builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr()));
-  auto quotient = inFloat32(
-      DivOp::create(builder, loc, largest,
-                    constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger)));
+  auto quotient = inFloat32(DivOp::create(
+      builder, loc, largest,
+      constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger)));
   auto scale =
       inFloat32(MaxOp::create(builder, loc, quotient, constant(kLeastScale)));
   auto steps = inFloat32(DivOp::create(builder, loc, rows, scale));

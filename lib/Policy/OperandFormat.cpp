@@ -24,11 +24,10 @@ struct OperandTypeEntry {
 
 /// In the order of the enums.
 static constexpr OperandTypeEntry kOperandTypes[] = {
-    {"float8_e4m3fn", 448}, {"float8_e5m2", 57344},   {"float4_e2m1fn", 6},
-    {"float6_e3m2fn", 28},  {"float6_e2m3fn", 7.5},   {"int8", 127}};
+    {"float8_e4m3fn", 448}, {"float8_e5m2", 57344}, {"float4_e2m1fn", 6},
+    {"float6_e3m2fn", 28},  {"float6_e2m3fn", 7.5}, {"int8", 127}};
 static constexpr StringLiteral kScalings[] = {
-    "none",  "delayed", "current", "row", "calibrated",
-    "block", "mx",      "nvfp4"};
+    "none", "delayed", "current", "row", "calibrated", "block", "mx", "nvfp4"};
 static constexpr StringLiteral kRoundings[] = {"floor", "rceil", "ceil",
                                                "even"};
 
@@ -41,7 +40,9 @@ static std::optional<Enum> parseEnum(ArrayRef<StringLiteral> names,
   return Enum(found - names.begin());
 }
 
-StringRef mpc::stringify(OperandType type) { return kOperandTypes[int(type)].name; }
+StringRef mpc::stringify(OperandType type) {
+  return kOperandTypes[int(type)].name;
+}
 
 std::optional<OperandType> mpc::parseOperandType(StringRef name) {
   for (auto [index, entry] : enumerate(kOperandTypes))
@@ -50,7 +51,9 @@ std::optional<OperandType> mpc::parseOperandType(StringRef name) {
   return std::nullopt;
 }
 
-double mpc::largestOf(OperandType type) { return kOperandTypes[int(type)].largest; }
+double mpc::largestOf(OperandType type) {
+  return kOperandTypes[int(type)].largest;
+}
 
 StringRef mpc::stringify(OperandScaling scaling) {
   return kScalings[int(scaling)];

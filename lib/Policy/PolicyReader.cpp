@@ -99,12 +99,12 @@ std::string mpc::joinTypes(ArrayRef<PolicyType> types) {
 
 ArrayRef<StringRef> Policy::fieldNames() {
   static const StringRef names[] = {
-      "$schema",     "name",      "description",   "extends",  "algorithm",
-      "compute",     "store",     "variable",      "output",   "accumulate",
-      "weights",     "cache",     "gradient_wire", "autocast", "default",
-      "classes",     "overrides", "layers",        "products", "values",
-      "ranges",      "moments",   "model",         "tuning",   "system",
-      "operands",    "reproducible"};
+      "$schema",  "name",        "description",   "extends",  "algorithm",
+      "compute",  "store",       "variable",      "output",   "accumulate",
+      "weights",  "cache",       "gradient_wire", "autocast", "default",
+      "classes",  "overrides",   "layers",        "products", "values",
+      "ranges",   "moments",     "model",         "tuning",   "system",
+      "operands", "reproducible"};
   return names;
 }
 
@@ -1093,11 +1093,11 @@ Error PolicyReader::readOperands(const Json &value) {
   if (!fields.is_object())
     return error("operands", Twine("expects a scaling or an object, got ") +
                                  value.type_name());
-  if (Error e = unknownField(fields, "operands",
-                             {"scaling", "forward", "backward", "margin",
-                              "history", "amax", "powers_of_two",
-                              "scale_rounding", "weight_squares", "hadamard",
-                              "stochastic", "kinds"}))
+  if (Error e =
+          unknownField(fields, "operands",
+                       {"scaling", "forward", "backward", "margin", "history",
+                        "amax", "powers_of_two", "scale_rounding",
+                        "weight_squares", "hadamard", "stochastic", "kinds"}))
     return e;
   std::string text;
   std::optional<OperandScaling> scaling;
@@ -1139,15 +1139,15 @@ Error PolicyReader::readOperands(const Json &value) {
   };
   for (auto [option, target] : {std::pair("forward", &format.forward),
                                 std::pair("backward", &format.backward)})
-    if (Error e = readName(
-            option, "a type of this scaling, such as float8_e4m3fn",
-            [&, target = target](StringRef name) {
-              std::optional<OperandType> type = parseOperandType(name);
-              if (!type || !canScale(*scaling, *type))
-                return false;
-              *target = *type;
-              return true;
-            }))
+    if (Error e =
+            readName(option, "a type of this scaling, such as float8_e4m3fn",
+                     [&, target = target](StringRef name) {
+                       std::optional<OperandType> type = parseOperandType(name);
+                       if (!type || !canScale(*scaling, *type))
+                         return false;
+                       *target = *type;
+                       return true;
+                     }))
       return e;
   // Without a type of their own, gradients of a recipe with one type have it.
   if (fields.contains("forward") && !fields.contains("backward") &&
@@ -1187,9 +1187,9 @@ Error PolicyReader::readOperands(const Json &value) {
     for (const std::string &kind : format.kinds)
       if (kind != "matmul" && (kind != "conv" || format.isBlocked() ||
                                *scaling == OperandScaling::Row))
-        return error("operands.kinds", "'" + kind +
-                                           "' is not quantized by the scaling " +
-                                           stringify(*scaling));
+        return error("operands.kinds",
+                     "'" + kind + "' is not quantized by the scaling " +
+                         stringify(*scaling));
   }
   policy.operands = std::move(format);
   return Error::success();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Block-scaled formats as graphs of mpc ops, byte for byte against torchao and against the rules of TransformerEngine."""
 
+import json
 import math
 
 import ml_dtypes
@@ -280,3 +281,79 @@ def test_tensor_scaling_keeps_the_scale_of_useless_maxima(format_, largest, marg
         else:
             with np.errstate(over="ignore"):
                 assert given == min(np.float32(largest) / amax / np.float32(2**margin), np.float32(F32_MAX))
+
+
+# ===----------------------------------------------------------------------=== #
+# Recipes of policies
+# ===----------------------------------------------------------------------=== #
+
+WIDTH = 64
+
+
+def e4m3_numbers(values):
+    return values.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+
+def times_identity(x, policy):
+    """x times the identity matrix under a policy that quantizes both."""
+    text = f'''func.func @main(%x: tensor<{len(x)}x{WIDTH}xf32> {{mpc.role = #mpc.role<input>, mpc.name = "x"}},
+                    %w: tensor<{WIDTH}x{WIDTH}xf32> {{mpc.role = #mpc.role<parameter>, mpc.name = "w"}})
+    -> (tensor<{len(x)}x{WIDTH}xf32> {{mpc.role = #mpc.role<output>, mpc.name = "y"}}) {{
+  %y = mpc.matmul %x, %w : (tensor<{len(x)}x{WIDTH}xf32>, tensor<{WIDTH}x{WIDTH}xf32>) -> tensor<{len(x)}x{WIDTH}xf32>
+  return %y : tensor<{len(x)}x{WIDTH}xf32>
+}}'''
+    return np.asarray(mpc.compile(text, policy=policy)(x, np.eye(WIDTH, dtype=np.float32)))
+
+
+def policy_file(folder, **operands):
+    path = folder / "recipe.json"
+    path.write_text(json.dumps({"name": "recipe", "extends": "mixed_bfloat16", "operands": operands}))
+    return str(path)
+
+
+def finite_rows(rows=2000):
+    numbers = np.random.default_rng(7)
+    x = numbers.standard_normal((rows, WIDTH)).astype(np.float32)
+    x[::2] *= np.exp2(numbers.integers(-20, 20, (rows // 2, 1))).astype(np.float32)
+    x[7], x[9, 16:32] = 0, 0
+    return x
+
+
+def assert_equal_bits(found, wanted):
+    assert np.array_equal(found.view(np.uint32), wanted.astype(np.float32).view(np.uint32))
+
+
+@pytest.mark.parametrize("mode", ["floor", "rceil", "ceil", "even"])
+def test_policies_of_mx_have_the_numbers_of_torchao(torchao, mode, tmp_path):
+    import torch
+    from torchao.prototype.mx_formats.config import ScaleCalculationMode
+    from torchao.prototype.mx_formats.mx_tensor import to_mx
+    x = finite_rows()
+    scales, values = to_mx(torch.from_numpy(x), torch.float8_e4m3fn, 32, ScaleCalculationMode[mode.upper()])
+    powers = np.exp2(scales.view(torch.uint8).numpy().astype(np.float32) - 127)
+    wanted = (values.float().numpy().reshape(len(x), -1, 32) * powers[..., None]).reshape(x.shape)
+    found = times_identity(x, policy_file(tmp_path, scaling="mx", scale_rounding=mode))
+    # The product adds zeros, which make minus zero plus zero.
+    assert_equal_bits(found, wanted + np.float32(0))
+
+
+def test_float8_current_follows_its_rule():
+    x, one = finite_rows(), np.float32(1)
+    scale = np.float32(448) / np.abs(x).max()
+    numbers = e4m3_numbers(x * scale)
+    wanted = numbers * np.float32(448) * (one / scale) * (one / np.float32(448)) + np.float32(0)
+    assert_equal_bits(times_identity(x, "float8_current"), wanted)
+
+
+def test_nvfp4_follows_the_reference_of_its_recipe():
+    x, one = finite_rows(), np.float32(1)
+    encode = np.float32(448 * 6) / np.abs(x).max()
+    blocks = x.reshape(len(x), -1, 16)
+    amax = np.abs(blocks).max(axis=2, keepdims=True)
+    scales = e4m3_numbers(np.minimum(amax * (encode * np.float32(1 / 6)), np.float32(448)))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        inverse = np.minimum(one / (scales * (one / encode)), np.float32(F32_MAX))
+    scaled = np.clip(blocks * inverse, -6, 6)
+    numbers = scaled.astype(ml_dtypes.float4_e2m1fn).astype(np.float32) * scales
+    wanted = numbers.reshape(x.shape) * np.float32(2688) * (one / encode) * (one / np.float32(2688)) + np.float32(0)
+    assert_equal_bits(times_identity(x, "nvfp4"), wanted)

@@ -651,8 +651,7 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
   reporter.lines(formatTable(table, {false, false, true, true, true, false}));
   for (size_t i = 0; i < ownWeights.size(); ++i)
     if (reference[i].isFloat())
-      reporter.line("output \"" + outputs[i].name +
-                    "\": quantized " +
+      reporter.line("output \"" + outputs[i].name + "\": quantized " +
                     (quantizesOperands ? "operands" : "weights") +
                     " change it by " + shortNumber(weightsError(i).normwise) +
                     " (rms relative to the model's " +

@@ -80,7 +80,8 @@ TEST(PolicyTest, BuiltinsLoadAndAreNamedAfterTheirFile) {
                                      : PolicyAlgorithm::MinimumCut;
     EXPECT_EQ(policy.getAlgorithm(), algorithm) << name.str();
     EXPECT_EQ(policy.getCompute(),
-              name.ends_with("bfloat16")  ? PolicyType::BFloat16
+              name.ends_with("bfloat16") || policy.quantizesOperands()
+                  ? PolicyType::BFloat16
               : name.ends_with("float16") ? PolicyType::Float16
               : name == "tf32"            ? PolicyType::TensorFloat32
                                           : PolicyType::Float32)

@@ -50,9 +50,9 @@ Value OperandQuantizer::largestMagnitude(Value value) {
 Value OperandQuantizer::scaleFor(Value amax, Value largest, Value otherwise) {
   Value zero = emit.number(0, amax), most = emit.number(kLargestFloat, amax);
   // NaN is neither, and makes the scale and the tensor NaN.
-  Value isUnknown = emit.binary<OrOp>(
-      emit.compare(ComparePredicate::eq, amax, zero),
-      emit.compare(ComparePredicate::gt, amax, most));
+  Value isUnknown =
+      emit.binary<OrOp>(emit.compare(ComparePredicate::eq, amax, zero),
+                        emit.compare(ComparePredicate::gt, amax, most));
   Value scale = emit.min(emit.div(largest, amax), most);
   return emit.select(isUnknown, otherwise, scale);
 }
@@ -70,11 +70,11 @@ Value OperandQuantizer::toNumbers(Value value, OperandType type,
   auto tensor = cast<RankedTensorType>(value.getType());
   Value random;
   if (use.randomState)
-    random = emit.create<RandomBitsOp>(
-        tensor.clone(builder.getI32Type()), use.randomState,
-        builder.getI64IntegerAttr(use.stream));
-  auto codes = emit.create<EncodeFloatOp>(value, element, /*saturate=*/true,
-                                          random);
+    random = emit.create<RandomBitsOp>(tensor.clone(builder.getI32Type()),
+                                       use.randomState,
+                                       builder.getI64IntegerAttr(use.stream));
+  auto codes =
+      emit.create<EncodeFloatOp>(value, element, /*saturate=*/true, random);
   return emit.create<DecodeFloatOp>(tensor, codes.getResult(), element);
 }
 
@@ -110,8 +110,8 @@ QuantizedOperand OperandQuantizer::quantizeRows(Value value,
   OperandType type = typeFor(use);
   Value amax =
       emit.reduce<ReduceMaxOp>(emit.abs(value), {use.axis}, /*keepDims=*/true);
-  Value scale = scaleFor(amax, emit.number(largestOf(type), amax),
-                         emit.number(1, amax));
+  Value scale =
+      scaleFor(amax, emit.number(largestOf(type), amax), emit.number(1, amax));
   return {toNumbers(emit.mul(value, scale), type, use), reciprocal(scale)};
 }
 
@@ -123,9 +123,9 @@ Value OperandQuantizer::scaleOfBlocks(Value amax, OperandType type) {
   FloatType element = floatTypeOf(type, emit.builder.getContext());
   double largest = largestOf(type), power = std::exp2(std::ilogb(largest));
   if (format.scaling == OperandScaling::Block)
-    return reciprocal(powerOfTwo(scaleFor(amax, emit.number(largest, amax),
-                                          emit.number(1, amax)),
-                                 /*up=*/false));
+    return reciprocal(powerOfTwo(
+        scaleFor(amax, emit.number(largest, amax), emit.number(1, amax)),
+        /*up=*/false));
   switch (format.rounding) {
   case ScaleRounding::Floor:
     return powerOfTwo(emit.scale(amax, 1 / power), /*up=*/false);
@@ -135,10 +135,10 @@ Value OperandQuantizer::scaleOfBlocks(Value amax, OperandType type) {
     return powerOfTwo(emit.div(amax, emit.number(largest, amax)), /*up=*/true);
   case ScaleRounding::Even: {
     // Half a last place of the type may carry into the exponent.
-    unsigned bits = llvm::APFloat::semanticsPrecision(
-        element.getFloatSemantics());
-    Value half = emit.scale(powerOfTwo(amax, /*up=*/false),
-                            std::exp2(-double(bits)));
+    unsigned bits =
+        llvm::APFloat::semanticsPrecision(element.getFloatSemantics());
+    Value half =
+        emit.scale(powerOfTwo(amax, /*up=*/false), std::exp2(-double(bits)));
     return powerOfTwo(emit.scale(emit.add(amax, half), 1 / power),
                       /*up=*/false);
   }
@@ -185,9 +185,8 @@ QuantizedOperand OperandQuantizer::quantizeNvFp4(Value blocks,
   constexpr double kMost = 448, kMostNumber = 6;
   Value tensorAmax = largestMagnitude(blocks);
   Value most = emit.number(kLargestFloat, tensorAmax);
-  Value encode =
-      emit.min(emit.div(emit.number(kMost * kMostNumber, most), tensorAmax),
-               most);
+  Value encode = emit.min(
+      emit.div(emit.number(kMost * kMostNumber, most), tensorAmax), most);
   Value isZero =
       emit.compare(ComparePredicate::eq, encode, emit.number(0, most));
   encode = emit.select(isZero, emit.number(1, most), encode);

@@ -78,8 +78,7 @@ private:
   /// Random Hadamard transform of runs of 16 along an axis, rounded to bf16.
   mlir::Value hadamard(mlir::Value value, int64_t axis);
   OperandType typeFor(const OperandUse &use) const {
-    return use.part == OperandPart::Gradient ? format.backward
-                                             : format.forward;
+    return use.part == OperandPart::Gradient ? format.backward : format.forward;
   }
   mlir::Value reciprocal(mlir::Value value) {
     return emit.div(emit.number(1, value), value);

@@ -53,10 +53,20 @@ bool isWeight(Value value, const StepFunction &step) {
       return false;
     value = op->getOperand(0);
   }
-  RoleAttr role =
-      step.argumentRole(cast<BlockArgument>(value).getArgNumber());
+  RoleAttr role = step.argumentRole(cast<BlockArgument>(value).getArgNumber());
   return role && (role.getKind() == RoleKind::parameter ||
                   role.getKind() == RoleKind::parameter_copy);
+}
+
+/// Returns the names of the op or input that computes the elements of `value`.
+SmallVector<StringRef> namesOfSource(Value value, const StepFunction &step) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<CastOp, TransposeOp, ReshapeOp, ReverseOp, BroadcastOp, SliceOp>(
+            op))
+      return opNames(op);
+    value = op->getOperand(0);
+  }
+  return {step.argumentName(cast<BlockArgument>(value).getArgNumber())};
 }
 
 /// A contraction to quantize, with both operands.
@@ -87,12 +97,11 @@ public:
       return;
     Builder builder(step.getFunction().getContext());
     auto scales = RankedTensorType::get({size()}, builder.getF32Type());
-    auto rows = RankedTensorType::get({format.history, size()},
-                                      builder.getF32Type());
+    auto rows =
+        RankedTensorType::get({format.history, size()}, builder.getF32Type());
     scale = step.appendArgument(scales, RoleKind::scaling_state, "scale",
                                 DenseElementsAttr::get(scales, 1.0f));
-    history = step.appendArgument(rows, RoleKind::scaling_state,
-                                  "amax_history",
+    history = step.appendArgument(rows, RoleKind::scaling_state, "amax_history",
                                   DenseElementsAttr::get(rows, 0.0f));
     SmallVector<Attribute> texts;
     for (const std::string &label : labels)
@@ -125,33 +134,30 @@ public:
       columns.push_back(emit.reshape(amax, {1}));
     Value current = emit.concat(columns, 0);
     if (ranks > 1)
-      current = AllReduceOp::create(builder, emit.loc,
-                                    TypeRange(current.getType()), current,
-                                    RankReduction::max, uint64_t(ranks),
-                                    TypeAttr())
+      current = AllReduceOp::create(
+                    builder, emit.loc, TypeRange(current.getType()), current,
+                    RankReduction::max, uint64_t(ranks), TypeAttr())
                     .getOutputs()
                     .front();
     Value row = emit.reshape(current, {1, size()});
-    Value older = format.history > 1 ? emit.sliceAxis(history, 0, 1,
-                                                      format.history - 1)
-                                     : Value();
+    Value older = format.history > 1
+                      ? emit.sliceAxis(history, 0, 1, format.history - 1)
+                      : Value();
     Value amax = current;
     if (older && !format.mostRecent)
-      amax = emit.reduce<ReduceMaxOp>(
-          emit.concat({row, older}, 0), {0});
+      amax = emit.reduce<ReduceMaxOp>(emit.concat({row, older}, 0), {0});
     auto type = cast<RankedTensorType>(scale.getType());
     Value most = emit.splat({}, type.getElementType(),
                             std::numeric_limits<float>::max());
-    Value limits = emit.constant(
-        DenseElementsAttr::get(type, ArrayRef<float>(largest)));
+    Value limits =
+        emit.constant(DenseElementsAttr::get(type, ArrayRef<float>(largest)));
     // A margin is applied after the division, as the recipe does.
-    Value next = emit.scale(emit.div(limits, amax),
-                            std::exp2(-double(format.margin)));
+    Value next =
+        emit.scale(emit.div(limits, amax), std::exp2(-double(format.margin)));
     Value isKnown = emit.binary<AndOp>(
         emit.compare(ComparePredicate::gt, amax, emit.number(0, amax)),
         emit.compare(ComparePredicate::le, amax, most));
-    step.setUpdate(scale,
-                   emit.select(isKnown, emit.min(next, most), scale));
+    step.setUpdate(scale, emit.select(isKnown, emit.min(next, most), scale));
     SmallVector<Value> rows = {
         emit.splat({1, size()}, type.getElementType(), 0)};
     if (format.history > 2)
@@ -252,7 +258,8 @@ private:
     if (*override || !format.isActive() ||
         (*policy)->classOf(kind) != PrecisionClass::Low ||
         chosen.productOf(names, isBackward) ||
-        !llvm::is_contained(format.kinds, isa<MatmulOp>(op) ? "matmul" : "conv"))
+        !llvm::is_contained(format.kinds,
+                            isa<MatmulOp>(op) ? "matmul" : "conv"))
       return OperandFormat();
     return format;
   }
@@ -278,8 +285,8 @@ private:
           use.part = OperandPart::Weight;
         hasWeight |= use.part == OperandPart::Weight;
         if (auto matmul = dyn_cast<MatmulOp>(op)) {
-          bool isTransposed = i == 0 ? matmul.getTransposeLhs()
-                                     : !matmul.getTransposeRhs();
+          bool isTransposed =
+              i == 0 ? matmul.getTransposeLhs() : !matmul.getTransposeRhs();
           use.axis = int64_t(shapeOf(operand).size()) - (isTransposed ? 2 : 1);
         }
       }
@@ -287,9 +294,9 @@ private:
       // gradients of these.
       SmallVector<StringRef> names = opNames(&op);
       bool isWeightGradient =
-          isBackward && !hasWeight &&
-          llvm::any_of(names,
-                       [&](StringRef name) { return quantized.contains(name); });
+          isBackward && !hasWeight && llvm::any_of(names, [&](StringRef name) {
+            return quantized.contains(name);
+          });
       if (!hasWeight && !isWeightGradient)
         continue;
       hasWeights = true;
@@ -361,6 +368,26 @@ private:
         }
   }
 
+  /// Returns the recorded range of a calibrated activation, or null.
+  const MeasuredRange *rangeOf(const Contraction &contraction, unsigned i) {
+    if (contraction.format.scaling != OperandScaling::Calibrated ||
+        contraction.uses[i].part == OperandPart::Weight)
+      return nullptr;
+    SmallVector<StringRef> names = namesOfSource(contraction.op->getOperand(i),
+                                                 StepFunction(getOperation()));
+    const MeasuredRange *range = chosen.rangeOf(names);
+    if (range && range->largest > 0)
+      return range;
+    contraction.op->emitWarning()
+        << "policy '" << chosen.getName()
+        << "' scales operands by recorded ranges and has none for '"
+        << (names.empty() ? StringRef("an op without a name") : names.front())
+        << "', so each tensor's own largest magnitude is used; record ranges "
+           "by "
+           "mpc calibrate";
+    return nullptr;
+  }
+
   QuantizedOperand quantize(const Contraction &contraction, unsigned i,
                             ScalingState *state) {
     Key key = keyOf(contraction, i);
@@ -377,6 +404,10 @@ private:
     auto column = columns.find(key);
     if (column != columns.end())
       use.scale = state->scaleOf(emit, column->second);
+    if (const MeasuredRange *range = rangeOf(contraction, i))
+      use.scale =
+          emit.splat({}, builder.getF32Type(),
+                     largestOf(contraction.format.forward) / range->largest);
     QuantizedOperand made = quantizer.quantize(op->getOperand(i), use);
     if (column != columns.end())
       state->setAmax(column->second,
@@ -409,8 +440,7 @@ private:
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     Value result = op->getResult(0);
     if (auto matmul = dyn_cast<MatmulOp>(op);
-        matmul &&
-        getElementTypeOrSelf(made[0].value.getType()).isInteger(8)) {
+        matmul && getElementTypeOrSelf(made[0].value.getType()).isInteger(8)) {
       Value sums = emit.create<MatmulOp>(
           type.clone(builder.getI32Type()), made[0].value, made[1].value,
           matmul.getTransposeLhs(), matmul.getTransposeRhs(), TypeAttr(),
@@ -433,10 +463,11 @@ private:
       if (!factor)
         continue;
       // Factors of rows follow the result's layout.
-      if (auto matmul = dyn_cast<MatmulOp>(op); matmul && !shapeOf(factor).empty()) {
+      if (auto matmul = dyn_cast<MatmulOp>(op);
+          matmul && !shapeOf(factor).empty()) {
         int64_t rank = int64_t(shapeOf(factor).size());
-        bool isTransposed = i == 0 ? matmul.getTransposeLhs()
-                                   : matmul.getTransposeRhs();
+        bool isTransposed =
+            i == 0 ? matmul.getTransposeLhs() : matmul.getTransposeRhs();
         if (isTransposed) {
           SmallVector<int64_t> swapped(shapeOf(factor));
           std::swap(swapped[rank - 2], swapped[rank - 1]);
