@@ -270,7 +270,7 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->group(kPrecisionGroup);
   command
       .add_flag("--reproducible", options.reproducible,
-                "compute the same bits on every CPU of a class, with any "
+                "compute the same bits on every CPU of a class. With any "
                 "number of threads and in any batch")
       ->group(kPrecisionGroup);
   command

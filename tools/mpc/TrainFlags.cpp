@@ -403,6 +403,6 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
                      "DESCRIPTOR,RANK,RANKS: a socket to the process that "
                      "communicates for this rank, such as python -m mpc.train");
   hideFlags(command, {"--step-loss-scale", "--relay", "--target"});
-  for (const char *flag : {"--rounding", "--input"})
+  for (const char *flag : {"--rounding", "--reproducible", "--input"})
     command.get_option(flag)->group(kMoreGroup);
 }

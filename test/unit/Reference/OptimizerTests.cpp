@@ -131,7 +131,7 @@ protected:
     for (size_t at; (at = text.find("<?x")) != std::string::npos;)
       text.replace(at + 1, 1, extent);
     SmallVector<Tensor> results =
-        runFunction(text, arguments, {Rounding::Declared, nullptr});
+        runFunction(text, arguments, {.rounding = Rounding::Declared});
     ASSERT_EQ(results.size(), values.size()) << messages << text;
     for (auto [value, result] : llvm::zip_equal(values, results))
       value = result;

@@ -108,7 +108,7 @@ protected:
     llvm::interleaveComma(resultTypes, os);
     os << "\n}\n";
     llvm::SmallVector<Tensor> results =
-        runFunction(text, arguments, InterpretOptions{rounding, nullptr});
+        runFunction(text, arguments, {.rounding = rounding});
     EXPECT_EQ(results.size(), resultTypes.size()) << messages << text;
     return results;
   }

@@ -515,8 +515,9 @@ void LossScaling::predicateStatistics() {
   for (RoleKind kind : {RoleKind::statistics, RoleKind::scaling_state})
     for (BlockArgument argument : step.arguments(kind))
       if (std::optional<unsigned> update = step.updateOf(argument))
-        step.setUpdate(argument, create<SelectOp>(
-                                     allFinite, step.result(*update), argument));
+        step.setUpdate(
+            argument,
+            create<SelectOp>(allFinite, step.result(*update), argument));
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,7 +17,7 @@ func.func @bad1(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
 // -----
 
 func.func @bad2(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
-  // expected-error @below {{must be statically shaped tensor of float of 8 to 64 bits values, but got 'tensor<i32>'}}
+  // expected-error @below {{must be statically shaped tensor of float of 4 to 64 bits values, but got 'tensor<i32>'}}
   %0 = stablehlo.exponential %i : tensor<i32>
   return
 }

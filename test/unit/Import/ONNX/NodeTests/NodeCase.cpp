@@ -301,7 +301,7 @@ public:
                                      ArrayRef<Tensor> arguments) override {
     return reference::interpret(
         entry(module), arguments,
-        reference::InterpretOptions{reference::Rounding::Declared, nullptr});
+        {.rounding = reference::Rounding::Declared});
   }
 
 private:
