@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
@@ -76,7 +77,24 @@ private:
 
 } // namespace
 
+/// Returns true if `value` is a quantized number times its scale, which is as
+/// large as the value that was quantized, whatever the range of scales.
+static bool isRescaled(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isTransparent(op))
+      break;
+    value = op->getOperand(0);
+  }
+  auto product = value.getDefiningOp<MulOp>();
+  return product && llvm::any_of(product->getOperands(), [](Value factor) {
+           Operation *op = factor.getDefiningOp();
+           return op && op->hasAttr(kScaleAttr);
+         });
+}
+
 void RangeLint::lintOverflow(Operation *op, Value result, FloatType type) {
+  if (isRescaled(result))
+    return;
   KnownRange range = context.ranges.get(result);
   bool low = overflows(range.low, type), high = overflows(range.high, type);
   if (!low && !high)

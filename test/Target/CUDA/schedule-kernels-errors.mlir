@@ -213,7 +213,7 @@ func.func private @large_grid(%x: tensor<4096xf32>) -> tensor<4096xf32>
 // expected-error @below {{kernel 'e4m3' has no form on cuda:sm_80}}
 func.func private @e4m3(%x: tensor<5x33xf8E4M3FN>, %w: tensor<33x17xf8E4M3FN>) -> tensor<5x17xf32>
     attributes {mpc.kernel_kind = "contraction"} {
-  // expected-error @below {{multiplies f8E4M3FN, which needs a target with matrix units of that type}}
+  // expected-error @below {{multiplies 8-bit floats, which needs a target with matrix units of these types and an f32 result}}
   %0 = mpc.matmul %x, %w : (tensor<5x33xf8E4M3FN>, tensor<33x17xf8E4M3FN>) -> tensor<5x17xf32>
   return %0 : tensor<5x17xf32>
 }
