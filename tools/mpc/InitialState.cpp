@@ -36,8 +36,7 @@ bool tool::isSelfInitialized(const ProgramValue &value) {
     return false;
   return value.role == "parameter_copy" || value.role == "optimizer_state" ||
          value.role == "optimizer_step" || value.role == "loss_scale_state" ||
-         value.role == "scaling_state" ||
-         value.role == "rng_state";
+         value.role == "scaling_state" || value.role == "rng_state";
 }
 
 /// Fills the 16-bit `copy` of a parameter in `bound`.

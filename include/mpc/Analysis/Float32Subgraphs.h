@@ -57,9 +57,9 @@ OpSet findAngleOps(mlir::func::FuncOp func);
 bool isIndexArithmetic(mlir::Operation *op,
                        llvm::function_ref<bool(mlir::Value)> feedsIntegers);
 
-/// Attribute of ops that compute the scale of a quantized value, and of ops that
-/// divide by it before rounding. Scales are stored in f32 and may be as small as
-/// its smallest normal number.
+/// Attribute of ops that compute the scale of a quantized value, and of ops
+/// that divide by it before rounding. Scales are stored in f32 and may be as
+/// small as its smallest normal number.
 inline constexpr llvm::StringLiteral kScaleAttr = "mpc.scale";
 
 /// Attribute of contractions whose operands are quantized: a description of

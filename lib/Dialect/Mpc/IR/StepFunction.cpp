@@ -287,9 +287,9 @@ BlockArgument StepFunction::randomState() const {
     return states.front();
   OpBuilder builder = atEnd();
   auto type = RankedTensorType::get({2}, builder.getI64Type());
-  BlockArgument state = appendArgument(
-      type, RoleKind::rng_state, "rng",
-      DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 0}));
+  BlockArgument state =
+      appendArgument(type, RoleKind::rng_state, "rng",
+                     DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 0}));
   Location loc = NameLoc::get(builder.getStringAttr("rng"));
   Value one = ConstantOp::create(
       builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{0, 1}));

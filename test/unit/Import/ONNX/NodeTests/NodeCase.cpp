@@ -299,9 +299,8 @@ public:
   MLIRContext &context() override { return ownContext; }
   FailureOr<SmallVector<Tensor>> run(ModuleOp module,
                                      ArrayRef<Tensor> arguments) override {
-    return reference::interpret(
-        entry(module), arguments,
-        {.rounding = reference::Rounding::Declared});
+    return reference::interpret(entry(module), arguments,
+                                {.rounding = reference::Rounding::Declared});
   }
 
 private:
