@@ -52,6 +52,7 @@ Status Model::State::checkNames(const SpecializationTable::Made &made,
   const Program &program = made.executable.program();
   // A misspelled name is the cause of a missing input, too.
   std::vector<std::string> inputs;
+  inputs.reserve(program.arguments.size());
   for (const ProgramValue &value : program.arguments)
     inputs.push_back(value.name);
   for (const auto &[name, buffer] : arguments)

@@ -1099,7 +1099,6 @@ Error PolicyReader::readOperands(const Json &value) {
                         "amax", "powers_of_two", "scale_rounding",
                         "weight_squares", "hadamard", "stochastic", "kinds"}))
     return e;
-  std::string text;
   std::optional<OperandScaling> scaling;
   if (fields.contains("scaling") && fields["scaling"].is_string())
     scaling = parseOperandScaling(fields["scaling"].get<std::string>());
