@@ -984,7 +984,7 @@ Error PolicyReader::readCache(const Json &value) {
                                   : "unknown type '") +
                               name + "'; use " + kKnownCaches);
   }
-  policy.cache = *type;
+  policy.cache = type;
   return Error::success();
 }
 
