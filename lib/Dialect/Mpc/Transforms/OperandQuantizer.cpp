@@ -51,7 +51,7 @@ Value OperandQuantizer::scaleFor(Value amax, Value largest, Value otherwise) {
   Value zero = emit.number(0, amax), most = emit.number(kLargestFloat, amax);
   // NaN is neither, and makes the scale and the tensor NaN.
   Value isUnknown =
-      emit.binary<OrOp>(emit.compare(ComparePredicate::eq, amax, zero),
+      emit.binary<OrOp>(emit.compare(ComparePredicate::le, amax, zero),
                         emit.compare(ComparePredicate::gt, amax, most));
   Value scale = emit.min(emit.div(largest, amax), most);
   return emit.select(isUnknown, otherwise, scale);

@@ -74,6 +74,9 @@ struct Contraction {
   Operation *op = nullptr;
   OperandFormat format;
   OperandUse uses[2];
+  /// Columns of the operands in the state of delayed scaling, or -1. Operands
+  /// are replaced by the rewrite of the contractions before.
+  int64_t columns[2] = {-1, -1};
 };
 
 /// Largest magnitudes of the tensors of a step and the scales derived from
@@ -255,7 +258,9 @@ private:
       return op->emitError(llvm::toString(override.takeError()));
     const OperandFormat &format = (*policy)->getOperands();
     // An override names the type in which the op multiplies.
+    // Gradients have no integer recipe.
     if (*override || !format.isActive() ||
+        (isBackward && format.forward == OperandType::Int8) ||
         (*policy)->classOf(kind) != PrecisionClass::Low ||
         chosen.productOf(names, isBackward) ||
         !llvm::is_contained(format.kinds,
@@ -275,7 +280,7 @@ private:
           !getElementTypeOrSelf(op.getOperand(1)).isF32())
         continue;
       bool isBackward = backward.contains(&op), hasWeight = false;
-      Contraction found{&op, {}, {}};
+      Contraction found{&op, {}, {}, {-1, -1}};
       for (unsigned i : {0, 1}) {
         Value operand = op.getOperand(i);
         OperandUse &use = found.uses[i];
@@ -332,12 +337,13 @@ private:
 
   /// Gives each tensor of a delayed scaling its column of the state.
   void addTensors(ScalingState &state) {
-    for (const Contraction &contraction : contractions) {
+    for (Contraction &contraction : contractions) {
       if (contraction.format.scaling != OperandScaling::Delayed)
         continue;
       for (unsigned i : {0, 1}) {
         auto [column, inserted] =
             columns.try_emplace(keyOf(contraction, i), int64_t(columns.size()));
+        contraction.columns[i] = column->second;
         if (!inserted)
           continue;
         bool isGradient = contraction.uses[i].part == OperandPart::Gradient;
@@ -401,17 +407,16 @@ private:
     OperandQuantizer quantizer(emit, contraction.format);
     Operation *before = op->getPrevNode();
     OperandUse use = contraction.uses[i];
-    auto column = columns.find(key);
-    if (column != columns.end())
-      use.scale = state->scaleOf(emit, column->second);
+    int64_t column = contraction.columns[i];
+    if (column >= 0)
+      use.scale = state->scaleOf(emit, column);
     if (const MeasuredRange *range = rangeOf(contraction, i))
       use.scale =
           emit.splat({}, builder.getF32Type(),
                      largestOf(contraction.format.forward) / range->largest);
     QuantizedOperand made = quantizer.quantize(op->getOperand(i), use);
-    if (column != columns.end())
-      state->setAmax(column->second,
-                     quantizer.largestMagnitude(op->getOperand(i)));
+    if (column >= 0)
+      state->setAmax(column, quantizer.largestMagnitude(op->getOperand(i)));
     // Scales and what is encoded stay in f32. The numbers themselves are exact
     // in the type in which the op multiplies.
     Operation *number = made.value.getDefiningOp();

@@ -7,6 +7,7 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float32}))' | FileCheck model.mlir --check-prefix=NONE
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nothing.json}))' 2>&1 | FileCheck model.mlir --check-prefix=NOTHING
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8 ranks=2}))' | FileCheck step.mlir --check-prefix=STEP
+// RUN: mpc-opt direct.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8}))' | FileCheck direct.mlir --check-prefix=DIRECT
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nvfp4}))' | FileCheck step.mlir --check-prefix=NVFP4
 
 //--- int8.json
@@ -99,4 +100,19 @@ func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "
   %2 = mpc.matmul %x, %1 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("first")
   %3 = mpc.matmul %1, %w transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
   return %0, %2, %3 : tensor<32x16xf32>, tensor<16x16xf32>, tensor<32x16xf32>
+}
+
+//--- direct.mlir
+// The operand of the second product is the first one's result, which the scales
+// divide: it has a column of the state all the same.
+// DIRECT: mpc.labels = ["first/lhs", "first/rhs", "second/lhs", "second/rhs", "second/lhs", "first/rhs"]
+// DIRECT-COUNT-6: mpc.encode_float
+func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"}, %v: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "v"}) -> (tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<16x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dw"}) {
+  %seed = mpc.gradient_seed : tensor<f32>
+  %0 = mpc.matmul %x, %w : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
+  %1 = mpc.matmul %0, %v : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("second")
+  %2 = mpc.mul %1, %seed : (tensor<32x16xf32>, tensor<f32>) -> tensor<32x16xf32>
+  %3 = mpc.matmul %2, %v transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("second")
+  %4 = mpc.matmul %x, %3 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("first")
+  return %1, %4 : tensor<32x16xf32>, tensor<16x16xf32>
 }
