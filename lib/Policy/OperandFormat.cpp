@@ -6,6 +6,8 @@
 
 #include "mpc/Policy/OperandFormat.h"
 
+#include "mpc/Support/NarrowFloat.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -13,19 +15,10 @@
 using namespace llvm;
 using namespace mpc;
 
-namespace {
-
-struct OperandTypeEntry {
-  StringLiteral name;
-  double largest;
-};
-
-} // namespace
-
 /// In the order of the enums.
-static constexpr OperandTypeEntry kOperandTypes[] = {
-    {"float8_e4m3fn", 448}, {"float8_e5m2", 57344}, {"float4_e2m1fn", 6},
-    {"float6_e3m2fn", 28},  {"float6_e2m3fn", 7.5}, {"int8", 127}};
+static constexpr StringLiteral kOperandTypes[] = {
+    "float8_e4m3fn", "float8_e5m2",   "float4_e2m1fn",
+    "float6_e3m2fn", "float6_e2m3fn", "int8"};
 static constexpr StringLiteral kScalings[] = {
     "none", "delayed", "current", "row", "calibrated", "block", "mx", "nvfp4"};
 static constexpr StringLiteral kRoundings[] = {"floor", "rceil", "ceil",
@@ -40,19 +33,17 @@ static std::optional<Enum> parseEnum(ArrayRef<StringLiteral> names,
   return Enum(found - names.begin());
 }
 
-StringRef mpc::stringify(OperandType type) {
-  return kOperandTypes[int(type)].name;
-}
+StringRef mpc::stringify(OperandType type) { return kOperandTypes[int(type)]; }
 
 std::optional<OperandType> mpc::parseOperandType(StringRef name) {
-  for (auto [index, entry] : enumerate(kOperandTypes))
-    if (entry.name == name)
-      return OperandType(index);
-  return std::nullopt;
+  return parseEnum<OperandType>(kOperandTypes, name);
 }
 
 double mpc::largestOf(OperandType type) {
-  return kOperandTypes[int(type)].largest;
+  static constexpr const NarrowFloat *kFormats[] = {
+      &kFloat8E4M3FN, &kFloat8E5M2, &kFloat4E2M1FN, &kFloat6E3M2FN,
+      &kFloat6E2M3FN};
+  return type == OperandType::Int8 ? 127 : kFormats[int(type)]->largest();
 }
 
 StringRef mpc::stringify(OperandScaling scaling) {

@@ -47,14 +47,19 @@ Value OperandQuantizer::largestMagnitude(Value value) {
   return emit.reduce<ReduceMaxOp>(emit.abs(value), allAxes(value));
 }
 
-Value OperandQuantizer::scaleFor(Value amax, Value largest, Value otherwise) {
+Value OperandQuantizer::largestAlong(Value value, ArrayRef<int64_t> axes) {
+  return emit.reduce<ReduceMaxOp>(emit.abs(value), axes, /*keepDims=*/true);
+}
+
+Value OperandQuantizer::scaleFor(Value amax, OperandType type) {
   Value zero = emit.number(0, amax), most = emit.number(kLargestFloat, amax);
   // NaN is neither, and makes the scale and the tensor NaN.
   Value isUnknown =
       emit.binary<OrOp>(emit.compare(ComparePredicate::le, amax, zero),
                         emit.compare(ComparePredicate::gt, amax, most));
-  Value scale = emit.min(emit.div(largest, amax), most);
-  return emit.select(isUnknown, otherwise, scale);
+  Value scale =
+      emit.min(emit.div(emit.number(largestOf(type), amax), amax), most);
+  return emit.select(isUnknown, emit.number(1, amax), scale);
 }
 
 Value OperandQuantizer::toNumbers(Value value, OperandType type,
@@ -91,27 +96,14 @@ Value OperandQuantizer::powerOfTwo(Value value, bool up) {
 // Scales of tensors and rows
 //===----------------------------------------------------------------------===//
 
-QuantizedOperand OperandQuantizer::quantizeTensor(Value value,
+QuantizedOperand OperandQuantizer::quantizeScaled(Value value, Value amax,
                                                   const OperandUse &use) {
   OperandType type = typeFor(use);
   Value scale = use.scale;
-  if (!scale) {
-    Value amax = largestMagnitude(value);
-    scale = scaleFor(amax, emit.number(largestOf(type), amax),
-                     emit.number(1, amax));
-    if (format.powersOfTwo)
-      scale = powerOfTwo(scale, /*up=*/false);
-  }
-  return {toNumbers(emit.mul(value, scale), type, use), reciprocal(scale)};
-}
-
-QuantizedOperand OperandQuantizer::quantizeRows(Value value,
-                                                const OperandUse &use) {
-  OperandType type = typeFor(use);
-  Value amax =
-      emit.reduce<ReduceMaxOp>(emit.abs(value), {use.axis}, /*keepDims=*/true);
-  Value scale =
-      scaleFor(amax, emit.number(largestOf(type), amax), emit.number(1, amax));
+  if (!scale)
+    scale = scaleFor(amax, type);
+  if (!use.scale && format.powersOfTwo)
+    scale = powerOfTwo(scale, /*up=*/false);
   return {toNumbers(emit.mul(value, scale), type, use), reciprocal(scale)};
 }
 
@@ -123,9 +115,7 @@ Value OperandQuantizer::scaleOfBlocks(Value amax, OperandType type) {
   FloatType element = floatTypeOf(type, emit.builder.getContext());
   double largest = largestOf(type), power = std::exp2(std::ilogb(largest));
   if (format.scaling == OperandScaling::Block)
-    return reciprocal(powerOfTwo(
-        scaleFor(amax, emit.number(largest, amax), emit.number(1, amax)),
-        /*up=*/false));
+    return reciprocal(powerOfTwo(scaleFor(amax, type), /*up=*/false));
   switch (format.rounding) {
   case ScaleRounding::Floor:
     return powerOfTwo(emit.scale(amax, 1 / power), /*up=*/false);
@@ -182,18 +172,18 @@ Value OperandQuantizer::hadamard(Value value, int64_t axis) {
 QuantizedOperand OperandQuantizer::quantizeNvFp4(Value blocks,
                                                  ArrayRef<int64_t> axes,
                                                  const OperandUse &use) {
-  constexpr double kMost = 448, kMostNumber = 6;
+  double mostScale = largestOf(OperandType::E4M3),
+         mostNumber = largestOf(typeFor(use));
   Value tensorAmax = largestMagnitude(blocks);
   Value most = emit.number(kLargestFloat, tensorAmax);
   Value encode = emit.min(
-      emit.div(emit.number(kMost * kMostNumber, most), tensorAmax), most);
+      emit.div(emit.number(mostScale * mostNumber, most), tensorAmax), most);
   Value isZero =
       emit.compare(ComparePredicate::eq, encode, emit.number(0, most));
   encode = emit.select(isZero, emit.number(1, most), encode);
   Value decode = reciprocal(encode);
-  Value amax =
-      emit.reduce<ReduceMaxOp>(emit.abs(blocks), axes, /*keepDims=*/true);
-  Value factor = emit.mul(encode, emit.number(1 / kMostNumber, most));
+  Value amax = largestAlong(blocks, axes);
+  Value factor = emit.mul(encode, emit.number(1 / mostNumber, most));
   Value scale = toNumbers(emit.min(emit.mul(amax, factor), most),
                           OperandType::E4M3, OperandUse());
   Value inverse = emit.min(reciprocal(emit.mul(scale, decode)), most);
@@ -240,9 +230,7 @@ QuantizedOperand OperandQuantizer::quantizeBlocks(Value value,
     result = quantizeNvFp4(blocks, axes, use);
   } else {
     OperandType type = typeFor(use);
-    Value amax =
-        emit.reduce<ReduceMaxOp>(emit.abs(blocks), axes, /*keepDims=*/true);
-    Value scale = scaleOfBlocks(amax, type);
+    Value scale = scaleOfBlocks(largestAlong(blocks, axes), type);
     result.value =
         emit.mul(toNumbers(emit.div(blocks, scale), type, use), scale);
   }
@@ -256,9 +244,11 @@ QuantizedOperand OperandQuantizer::quantize(Value value,
                                             const OperandUse &use) {
   if (format.isBlocked())
     return quantizeBlocks(value, use);
-  bool isWeightsOfCalibrated = format.scaling == OperandScaling::Calibrated &&
-                               use.part == OperandPart::Weight;
-  return format.scaling == OperandScaling::Row || isWeightsOfCalibrated
-             ? quantizeRows(value, use)
-             : quantizeTensor(value, use);
+  bool hasRows = format.scaling == OperandScaling::Row ||
+                 (format.scaling == OperandScaling::Calibrated &&
+                  use.part == OperandPart::Weight);
+  Value amax;
+  if (!use.scale)
+    amax = hasRows ? largestAlong(value, {use.axis}) : largestMagnitude(value);
+  return quantizeScaled(value, amax, use);
 }

@@ -53,14 +53,16 @@ public:
 
   /// Returns the largest magnitude of a tensor, rank 0.
   mlir::Value largestMagnitude(mlir::Value value);
-  /// Returns the largest numbers of a type over `amax`, elementwise; where
-  /// `amax` is zero or infinite, `otherwise`.
-  mlir::Value scaleFor(mlir::Value amax, mlir::Value largest,
-                       mlir::Value otherwise);
 
 private:
-  QuantizedOperand quantizeTensor(mlir::Value value, const OperandUse &use);
-  QuantizedOperand quantizeRows(mlir::Value value, const OperandUse &use);
+  /// Largest magnitudes along `axes`, which become extents of 1.
+  mlir::Value largestAlong(mlir::Value value, llvm::ArrayRef<int64_t> axes);
+  /// Returns the largest number of a type over `amax`, elementwise; 1 where
+  /// `amax` is infinite or not positive.
+  mlir::Value scaleFor(mlir::Value amax, OperandType type);
+  /// Quantizes with the scale of `use`, or with one from `amax`.
+  QuantizedOperand quantizeScaled(mlir::Value value, mlir::Value amax,
+                                  const OperandUse &use);
   QuantizedOperand quantizeBlocks(mlir::Value value, const OperandUse &use);
   /// Returns the power of two that blocks with these largest magnitudes are
   /// divided by.

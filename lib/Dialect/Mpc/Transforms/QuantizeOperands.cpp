@@ -202,7 +202,6 @@ struct QuantizeOperandsPass
     contractions.clear();
     hasWeights = false;
     known.clear();
-    columns.clear();
     if (failed(collect(step)))
       return signalPassFailure();
     if (contractions.empty()) {
@@ -337,6 +336,7 @@ private:
 
   /// Gives each tensor of a delayed scaling its column of the state.
   void addTensors(ScalingState &state) {
+    std::map<Key, int64_t> columns;
     for (Contraction &contraction : contractions) {
       if (contraction.format.scaling != OperandScaling::Delayed)
         continue;
@@ -491,8 +491,6 @@ private:
   bool hasWeights = false;
   /// Operands that are quantized already.
   std::map<Key, QuantizedOperand> known;
-  /// Columns of tensors in the state of delayed scaling.
-  std::map<Key, int64_t> columns;
 };
 
 } // namespace

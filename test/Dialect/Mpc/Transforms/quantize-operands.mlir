@@ -1,5 +1,5 @@
 // RUN: split-file %s %t && cd %t
-// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current}))' | FileCheck model.mlir --check-prefix=CURRENT
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current}))' | FileCheck model.mlir
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mxfp8}))' | FileCheck model.mlir --check-prefix=MX
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_block}))' | FileCheck model.mlir --check-prefix=BLOCK
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=int8.json}))' | FileCheck model.mlir --check-prefix=INT8
@@ -21,18 +21,18 @@
 
 // The scale is the largest number over the largest magnitude; 1 for a tensor of
 // zeros. The result is divided by both scales.
-// CURRENT-LABEL: func @main
-// CURRENT:      %[[ABS:.*]] = mpc.abs %arg0 {{.*}}mpc.scale
-// CURRENT-NEXT: %[[AMAX:.*]] = mpc.reduce_max %[[ABS]] axes([0, 1])
-// CURRENT:      mpc.div %{{.*}}, %[[AMAX]]
-// CURRENT:      %[[SCALE:.*]] = mpc.select
-// CURRENT:      %[[SCALED:.*]] = mpc.mul %arg0, %[[SCALE]]
-// CURRENT:      %[[CODES:.*]] = mpc.encode_float %[[SCALED]] format(f8E4M3FN) saturate
-// CURRENT:      %[[NUMBERS:.*]] = mpc.decode_float %[[CODES]] format(f8E4M3FN)
-// CURRENT:      %[[INVERSE:.*]] = mpc.div %{{.*}}, %[[SCALE]]
-// CURRENT:      %[[PRODUCT:.*]] = mpc.matmul %[[NUMBERS]], %{{.*}} {mpc.operands = "current, float8_e4m3fn and float8_e5m2"}
-// CURRENT:      %[[ONCE:.*]] = mpc.mul %[[PRODUCT]], %[[INVERSE]]
-// CURRENT:      mpc.mul %[[ONCE]],
+// CHECK-LABEL: func @main
+// CHECK:      %[[ABS:.*]] = mpc.abs %arg0 {{.*}}mpc.scale
+// CHECK-NEXT: %[[AMAX:.*]] = mpc.reduce_max %[[ABS]] axes([0, 1])
+// CHECK:      mpc.div %{{.*}}, %[[AMAX]]
+// CHECK:      %[[SCALE:.*]] = mpc.select
+// CHECK:      %[[SCALED:.*]] = mpc.mul %arg0, %[[SCALE]]
+// CHECK:      %[[CODES:.*]] = mpc.encode_float %[[SCALED]] format(f8E4M3FN) saturate
+// CHECK:      %[[NUMBERS:.*]] = mpc.decode_float %[[CODES]] format(f8E4M3FN)
+// CHECK:      %[[INVERSE:.*]] = mpc.div %{{.*}}, %[[SCALE]]
+// CHECK:      %[[PRODUCT:.*]] = mpc.matmul %[[NUMBERS]], %{{.*}} {mpc.operands = "current, float8_e4m3fn and float8_e5m2"}
+// CHECK:      %[[ONCE:.*]] = mpc.mul %[[PRODUCT]], %[[INVERSE]]
+// CHECK:      mpc.mul %[[ONCE]],
 
 // Blocks of 32 along K, of which the last is padded; powers of two, rounded up.
 // MX-LABEL: func @main
