@@ -60,8 +60,9 @@ TEST(PolicyTest, BuiltinsLoadAndAreNamedAfterTheirFile) {
   EXPECT_EQ(
       names,
       (std::vector<StringRef>{
-          "bfloat16", "float16", "float32", "keras_mixed_bfloat16",
-          "keras_mixed_float16", "mixed_bfloat16", "mixed_float16", "tf32",
+          "bfloat16", "float16", "float32", "float8_block", "float8_current",
+          "keras_mixed_bfloat16", "keras_mixed_float16", "mixed_bfloat16",
+          "mixed_float16", "mixed_float8", "mxfp8", "nvfp4", "tf32",
           "tf_amp_cpu_float16", "tf_amp_gpu_float16", "tf_amp_onednn_bfloat16",
           "torch_autocast_cpu_bfloat16", "torch_autocast_cpu_float16",
           "torch_autocast_cuda_bfloat16", "torch_autocast_cuda_float16"}));
