@@ -55,8 +55,35 @@ def batches(path, tokens, batch, seed):
                         for further in (0, 1))
 
 
+def torchao_product(torch, recipe):
+    """x @ w with operands quantized by torchao (0.18), emulated, in the forward and the backward pass."""
+    if recipe == "float8":
+        from torchao.float8.config import Float8LinearConfig
+        from torchao.float8.float8_linear import matmul_with_hp_or_float8_args
+        from torchao.float8.float8_training_tensor import LinearMMConfig, ScaledMMConfig
+        each = ScaledMMConfig(emulate=True, use_fast_accum=False, fp8_output=False, pad_inner_dim=False)
+        settings = LinearMMConfig(each, each, each), Float8LinearConfig(emulate=True)
+        return lambda x, w: matmul_with_hp_or_float8_args.apply(x, w, *settings)
+    from torchao.prototype.moe_training import mxfp8_linear as mx
+    e4m3, emulated = torch.float8_e4m3fn, mx.KernelPreference.EMULATED
+    kernels = mx.MXFP8Dim0CastKernelChoice.TORCH, mx.MXFP8Dim1CastKernelChoice.TORCH
+    return lambda x, w: mx.mx_mm.apply(x, w.t().contiguous(), e4m3, e4m3, e4m3, 32, emulated, *kernels,
+                                       mx.ScaleCalculationMode.RCEIL, False)
+
+
 def torch_loss(torch, options):
     import torch.nn.functional as F
+
+    def multiply(x, w):
+        return x @ w
+
+    # torchao's layers receive bfloat16, as under its autocast; they run without torch.compile.
+    quantized = options.precision.removeprefix("torchao_") if "torchao_" in options.precision else None
+    if quantized:
+        product = torchao_product(torch, quantized)
+
+        def multiply(x, w):
+            return product(x.bfloat16(), w.bfloat16())
 
     def normed(x, scale):
         return F.layer_norm(x, scale.shape, scale, None, 1e-5)
@@ -67,13 +94,13 @@ def torch_loss(torch, options):
         for i in range(options.layers):
             w = {name: weights[f"blocks.{i}.{name}"] for name in ("norm1", "qkv", "out", "norm2", "up", "down")}
             q, k, v = (part.view(b, t, options.heads, -1).transpose(1, 2)
-                       for part in (normed(h, w["norm1"]) @ w["qkv"]).split(width, dim=2))
+                       for part in multiply(normed(h, w["norm1"]), w["qkv"]).split(width, dim=2))
             a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            h = h + a.transpose(1, 2).reshape(b, t, width) @ w["out"]
-            h = h + F.gelu(normed(h, w["norm2"]) @ w["up"]) @ w["down"]
+            h = h + multiply(a.transpose(1, 2).reshape(b, t, width), w["out"])
+            h = h + multiply(F.gelu(multiply(normed(h, w["norm2"]), w["up"])), w["down"])
         logits = normed(h, weights["norm"]) @ weights["letter"].t()
         return F.cross_entropy(logits.flatten(0, 1), y.flatten())
-    return torch.compile(loss)
+    return loss if quantized else torch.compile(loss)
 
 
 def work(settings):
@@ -98,7 +125,7 @@ def work(settings):
             rate = (done + 1) / warmup if done < warmup else 0.1 + 0.45 * (1 + math.cos(math.pi * part))
             optimizer.param_groups[0]["lr"] = options.rate * rate
             x, y = map(torch.from_numpy, next(data))
-            with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            with torch.autocast("cpu", torch.bfloat16, enabled=options.precision != "float32"):
                 value = loss(weights, x, y)
             value.backward()
             torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
@@ -189,7 +216,9 @@ def compare(options, gpt, data, flags):
         subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
     if options.policies:
         SYSTEMS.clear()
-        SYSTEMS.update({f"mpc {policy}": ("mpc", policy) for policy in options.policies.split(",")})
+        SYSTEMS.update({name if name.startswith("torchao_") else f"mpc {name}":
+                        ("torch" if name.startswith("torchao_") else "mpc", name)
+                        for name in options.policies.split(",")})
     systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
     if not has_torch and not options.without_torch:
         print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A GPT as .onnx files: one that `mpc train` trains on sequences of tokens, and one that
-`mpc generate` decodes token by token. Both have the same weights under the same names.
+"""Language models as .onnx files, which `mpc train` trains on sequences of tokens.
 
-The network is nanoGPT's: learned positions, pre-norm blocks, no biases, and an output projection
-tied to the embedding.
+The GPT is nanoGPT's: learned positions, pre-norm blocks, no biases, and an output projection tied to
+the embedding. A second file, which `mpc generate` decodes token by token, has the same weights under
+the same names. The LSTM has PyTorch's initial deviations.
 """
 import array
 import dataclasses
@@ -12,26 +12,8 @@ import math
 from onnx_file import FLOAT, INT64, Graph, Normal
 
 
-@dataclasses.dataclass
-class Gpt:
-    vocabulary: int
-    positions: int
-    layers: int
-    heads: int
-    width: int
-
-    def shapes(self):
-        """Shape and standard deviation of each weight; norms have none and are initialized to one."""
-        last = 0.02 / math.sqrt(2 * self.layers)
-        width = self.width
-        found = {"letter": ((self.vocabulary, width), 0.02), "place": ((self.positions, width), 0.02)}
-        for i in range(self.layers):
-            for name, shape, deviation in (("norm1", (width,), None), ("qkv", (width, 3 * width), 0.02),
-                                           ("out", (width, width), last), ("norm2", (width,), None),
-                                           ("up", (width, 4 * width), 0.02), ("down", (4 * width, width), last)):
-                found[f"blocks.{i}.{name}"] = shape, deviation
-        found["norm"] = (width,), None
-        return found
+class Network:
+    """Weights by the shapes that a subclass lists; those without a deviation are initialized to one."""
 
     def parameters(self):
         return sum(math.prod(shape) for shape, _ in self.shapes().values())
@@ -42,6 +24,65 @@ class Gpt:
             count = math.prod(shape)
             drawn[name] = normal.draw(count, deviation) if deviation else array.array("f", [1.0]) * count
         return drawn
+
+    def _begin(self, weights):
+        graph = Graph()
+        for name, (shape, _) in self.shapes().items():
+            graph.weight(name, shape, weights[name])
+        return graph
+
+
+@dataclasses.dataclass
+class Lstm(Network):
+    vocabulary: int
+    positions: int
+    layers: int
+    width: int
+
+    def shapes(self):
+        width, deviation = self.width, 1 / math.sqrt(3 * self.width)
+        found = {"letter": ((self.vocabulary, width), 1.0)}
+        for i in range(self.layers):
+            for name, shape in (("input", (1, 4 * width, width)), ("state", (1, 4 * width, width)),
+                                ("bias", (1, 8 * width))):
+                found[f"layers.{i}.{name}"] = shape, deviation
+        found["head"] = (width, self.vocabulary), deviation
+        return found
+
+    def write_trained(self, path, weights, batch):
+        """Takes sequences of full length and returns the logits of every position."""
+        graph = self._begin(weights)
+        tokens = graph.input("tokens", INT64, (batch, self.positions))
+        x = graph.op("Gather", ["letter", graph.op("Transpose", [tokens], "columns", perm=[1, 0])], "embedding")
+        for i in range(self.layers):
+            y = graph.op("LSTM", [x, *(f"layers.{i}.{name}" for name in ("input", "state", "bias"))],
+                         f"layers.{i}.states", hidden_size=self.width)
+            x = graph.op("Squeeze", [y, graph.integers(1)], f"layers.{i}")
+        rows = graph.op("Transpose", [x], "rows", perm=[1, 0, 2])
+        graph.op("MatMul", [rows, "head"], "logits")
+        graph.output("logits", FLOAT, (batch, self.positions, self.vocabulary))
+        graph.write(path)
+
+
+@dataclasses.dataclass
+class Gpt(Network):
+    vocabulary: int
+    positions: int
+    layers: int
+    heads: int
+    width: int
+
+    def shapes(self):
+        last = 0.02 / math.sqrt(2 * self.layers)
+        width = self.width
+        found = {"letter": ((self.vocabulary, width), 0.02), "place": ((self.positions, width), 0.02)}
+        for i in range(self.layers):
+            for name, shape, deviation in (("norm1", (width,), None), ("qkv", (width, 3 * width), 0.02),
+                                           ("out", (width, width), last), ("norm2", (width,), None),
+                                           ("up", (width, 4 * width), 0.02), ("down", (4 * width, width), last)):
+                found[f"blocks.{i}.{name}"] = shape, deviation
+        found["norm"] = (width,), None
+        return found
 
     def dropouts(self):
         """Dropout positions of nanoGPT, as named by `mpc train --dropout`."""
@@ -92,12 +133,6 @@ class Gpt:
             for kind in ("key", "value"):
                 graph.output(f"present.{i}.{kind}", FLOAT, (1, self.heads, "total", size))
         graph.write(path)
-
-    def _begin(self, weights):
-        graph = Graph()
-        for name, (shape, _) in self.shapes().items():
-            graph.weight(name, shape, weights[name])
-        return graph
 
     def _finish(self, graph, x, mask, rows, cache=None):
         graph.real("root", math.sqrt(self.width // self.heads))
