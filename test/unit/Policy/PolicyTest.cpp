@@ -57,15 +57,26 @@ void add(Policy &policy, StringRef text,
 
 TEST(PolicyTest, BuiltinsLoadAndAreNamedAfterTheirFile) {
   std::vector<StringRef> names = Policy::builtinNames();
-  EXPECT_EQ(
-      names,
-      (std::vector<StringRef>{
-          "bfloat16", "float16", "float32", "float8_block", "float8_current",
-          "keras_mixed_bfloat16", "keras_mixed_float16", "mixed_bfloat16",
-          "mixed_float16", "mixed_float8", "mxfp8", "nvfp4", "tf32",
-          "tf_amp_cpu_float16", "tf_amp_gpu_float16", "tf_amp_onednn_bfloat16",
-          "torch_autocast_cpu_bfloat16", "torch_autocast_cpu_float16",
-          "torch_autocast_cuda_bfloat16", "torch_autocast_cuda_float16"}));
+  EXPECT_EQ(names, (std::vector<StringRef>{"bfloat16",
+                                           "float16",
+                                           "float32",
+                                           "float8_block",
+                                           "float8_current",
+                                           "keras_mixed_bfloat16",
+                                           "keras_mixed_float16",
+                                           "mixed_bfloat16",
+                                           "mixed_float16",
+                                           "mixed_float8",
+                                           "mxfp8",
+                                           "nvfp4",
+                                           "tf32",
+                                           "tf_amp_cpu_float16",
+                                           "tf_amp_gpu_float16",
+                                           "tf_amp_onednn_bfloat16",
+                                           "torch_autocast_cpu_bfloat16",
+                                           "torch_autocast_cpu_float16",
+                                           "torch_autocast_cuda_bfloat16",
+                                           "torch_autocast_cuda_float16"}));
   for (StringRef name : names) {
     Policy policy = load(name);
     EXPECT_EQ(policy.getName(), name);
