@@ -17,19 +17,24 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Returns true if the result of `op` reaches a result of the function or a
-/// loss without another contraction.
+/// Returns true if a contraction of the forward pass is the last one before a
+/// result of the function or a loss. A residual connection also reaches later
+/// contractions.
 static bool isOutputLayer(Operation *op) {
   SmallVector<Operation *> open = {op};
   llvm::DenseSet<Operation *> seen;
+  bool isOutput = false;
   while (!open.empty())
     for (Operation *user : open.pop_back_val()->getUsers()) {
-      if (isa<func::ReturnOp>(user) || user->hasTrait<Loss>())
-        return true;
-      if (!isa<ContractionOpInterface>(user) && seen.insert(user).second)
-        open.push_back(user);
+      isOutput |= isa<func::ReturnOp>(user) || user->hasTrait<Loss>();
+      if (user->hasAttr(kBackwardAttr) || user->hasTrait<Loss>() ||
+          !seen.insert(user).second)
+        continue;
+      if (isa<ContractionOpInterface>(user))
+        return false;
+      open.push_back(user);
     }
-  return false;
+  return isOutput;
 }
 
 void mpc::lintOperands(LintContext &context) {
@@ -37,6 +42,13 @@ void mpc::lintOperands(LintContext &context) {
     return;
   bool isFloorReported = false;
   for (Operation &op : context.body()) {
+    if (op.hasAttr(kUnquantizedAttr))
+      context.report(
+          "operand_type", &op, 0,
+          describe(&op) + " multiplies " +
+              nameOf(cast<FloatType>(getElementTypeOrSelf(op.getOperand(0)))) +
+              ", the model's own type, so its operands are not quantized",
+          "change it to float32 in the model");
     if (!op.hasAttr(kOperandsAttr))
       continue;
     llvm::Expected<const Policy *> layer =
@@ -56,7 +68,7 @@ void mpc::lintOperands(LintContext &context) {
                      "diverge (arXiv 2506.08027)",
                      "set 'operands.scale_rounding' to rceil");
     }
-    if (isOutputLayer(&op))
+    if (!op.hasAttr(kBackwardAttr) && isOutputLayer(&op))
       context.report("operand_output", &op, 0,
                      describe(&op) + " is an output layer with operands in " +
                          stringify(format.forward) +

@@ -65,6 +65,11 @@ inline constexpr llvm::StringLiteral kScaleAttr = "mpc.scale";
 /// Attribute of contractions whose operands are quantized: a description of
 /// their format. Their results are divided by scales before they are rounded.
 inline constexpr llvm::StringLiteral kOperandsAttr = "mpc.operands";
+/// Attribute of those of the backward pass.
+inline constexpr llvm::StringLiteral kBackwardAttr = "mpc.backward";
+/// Attribute of contractions that a recipe selects and does not quantize,
+/// because the model itself computes them in another type than f32.
+inline constexpr llvm::StringLiteral kUnquantizedAttr = "mpc.unquantized";
 
 } // namespace mpc
 

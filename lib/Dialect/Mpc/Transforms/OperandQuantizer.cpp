@@ -7,6 +7,7 @@
 #include "OperandQuantizer.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
@@ -49,6 +50,17 @@ Value OperandQuantizer::largestMagnitude(Value value) {
 
 Value OperandQuantizer::largestAlong(Value value, ArrayRef<int64_t> axes) {
   return emit.reduce<ReduceMaxOp>(emit.abs(value), axes, /*keepDims=*/true);
+}
+
+Value OperandQuantizer::overRanks(Value amax, const OperandUse &use) {
+  // All ranks have the same weights.
+  if (ranks == 1 || use.part == OperandPart::Weight)
+    return amax;
+  return emit
+      .create<AllReduceOp>(TypeRange(amax.getType()), amax, RankReduction::max,
+                           uint64_t(ranks), TypeAttr())
+      .getOutputs()
+      .front();
 }
 
 Value OperandQuantizer::scaleFor(Value amax, OperandType type) {
@@ -174,7 +186,7 @@ QuantizedOperand OperandQuantizer::quantizeNvFp4(Value blocks,
                                                  const OperandUse &use) {
   double mostScale = largestOf(OperandType::E4M3),
          mostNumber = largestOf(typeFor(use));
-  Value tensorAmax = largestMagnitude(blocks);
+  Value tensorAmax = overRanks(largestMagnitude(blocks), use);
   Value most = emit.number(kLargestFloat, tensorAmax);
   Value encode = emit.min(
       emit.div(emit.number(mostScale * mostNumber, most), tensorAmax), most);
@@ -248,7 +260,12 @@ QuantizedOperand OperandQuantizer::quantize(Value value,
                  (format.scaling == OperandScaling::Calibrated &&
                   use.part == OperandPart::Weight);
   Value amax;
-  if (!use.scale)
-    amax = hasRows ? largestAlong(value, {use.axis}) : largestMagnitude(value);
+  if (!use.scale && !hasRows)
+    amax = overRanks(largestMagnitude(value), use);
+  else if (!use.scale)
+    amax = largestAlong(value, {use.axis});
+  // Examples are contracted by the gradients of weights only.
+  if (amax && hasRows && use.isWeightGradient)
+    amax = overRanks(amax, use);
   return quantizeScaled(value, amax, use);
 }

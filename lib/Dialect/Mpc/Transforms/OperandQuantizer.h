@@ -45,8 +45,11 @@ struct QuantizedOperand {
 /// OperandFormat.
 class OperandQuantizer {
 public:
-  OperandQuantizer(ScalarEmitter &emit, const OperandFormat &format)
-      : emit(emit), format(format) {}
+  /// `ranks` share the examples of a step: scales of tensors that span all of
+  /// them follow from the largest magnitude over all ranks.
+  OperandQuantizer(ScalarEmitter &emit, const OperandFormat &format,
+                   int64_t ranks)
+      : emit(emit), format(format), ranks(ranks) {}
 
   /// Quantizes `value`, an f32 tensor.
   QuantizedOperand quantize(mlir::Value value, const OperandUse &use);
@@ -57,6 +60,9 @@ public:
 private:
   /// Largest magnitudes along `axes`, which become extents of 1.
   mlir::Value largestAlong(mlir::Value value, llvm::ArrayRef<int64_t> axes);
+  /// Returns the elementwise maximum over ranks of the largest magnitudes of an
+  /// operand, which is `amax` itself for a weight.
+  mlir::Value overRanks(mlir::Value amax, const OperandUse &use);
   /// Returns the largest number of a type over `amax`, elementwise; 1 where
   /// `amax` is infinite or not positive.
   mlir::Value scaleFor(mlir::Value amax, OperandType type);
@@ -88,6 +94,7 @@ private:
 
   ScalarEmitter &emit;
   const OperandFormat &format;
+  int64_t ranks;
 };
 
 } // namespace mpc

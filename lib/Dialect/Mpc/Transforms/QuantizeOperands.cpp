@@ -28,7 +28,6 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <limits>
 #include <map>
@@ -43,16 +42,22 @@ using namespace mpc;
 
 namespace {
 
-/// Returns true if `value` is a weight: a parameter or constant, moved or cast.
-bool isWeight(Value value, const StepFunction &step) {
+/// Returns the value whose elements `value` has, before casts and moves.
+Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (isa<mpc::ConstantOp>(op))
-      return true;
     if (!isa<CastOp, TransposeOp, ReshapeOp, ReverseOp, BroadcastOp, SliceOp>(
             op))
-      return false;
+      break;
     value = op->getOperand(0);
   }
+  return value;
+}
+
+/// Returns true if `value` is a weight: a parameter or constant, moved or cast.
+bool isWeight(Value value, const StepFunction &step) {
+  value = sourceOf(value);
+  if (Operation *op = value.getDefiningOp())
+    return isa<mpc::ConstantOp>(op);
   RoleAttr role = step.argumentRole(cast<BlockArgument>(value).getArgNumber());
   return role && (role.getKind() == RoleKind::parameter ||
                   role.getKind() == RoleKind::parameter_copy);
@@ -60,13 +65,28 @@ bool isWeight(Value value, const StepFunction &step) {
 
 /// Returns the names of the op or input that computes the elements of `value`.
 SmallVector<StringRef> namesOfSource(Value value, const StepFunction &step) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<CastOp, TransposeOp, ReshapeOp, ReverseOp, BroadcastOp, SliceOp>(
-            op))
-      return opNames(op);
-    value = op->getOperand(0);
-  }
+  value = sourceOf(value);
+  if (Operation *op = value.getDefiningOp())
+    return opNames(op);
   return {step.argumentName(cast<BlockArgument>(value).getArgNumber())};
+}
+
+/// Returns true if an op of `backward` contracts what depends on the result of
+/// `op`, as for the gradient of an activation. The gradient of a weight is
+/// added up, checked and applied.
+bool feedsContraction(Operation *op,
+                      const llvm::DenseSet<Operation *> &backward) {
+  SmallVector<Operation *> open = {op};
+  llvm::DenseSet<Operation *> seen;
+  while (!open.empty())
+    for (Operation *user : open.pop_back_val()->getUsers()) {
+      if (!backward.contains(user) || !seen.insert(user).second)
+        continue;
+      if (isa<ContractionOpInterface>(user))
+        return true;
+      open.push_back(user);
+    }
+  return false;
 }
 
 /// A contraction to quantize, with both operands.
@@ -74,6 +94,7 @@ struct Contraction {
   Operation *op = nullptr;
   OperandFormat format;
   OperandUse uses[2];
+  bool isBackward = false;
   /// Columns of the operands in the state of delayed scaling, or -1. Operands
   /// are replaced by the rewrite of the contractions before.
   int64_t columns[2] = {-1, -1};
@@ -83,13 +104,15 @@ struct Contraction {
 /// earlier ones. The state has one column per tensor.
 class ScalingState {
 public:
-  ScalingState(const StepFunction &step, const OperandFormat &format,
-               int64_t ranks)
-      : step(step), format(format), ranks(ranks) {}
+  ScalingState(const StepFunction &step, int64_t history, int64_t ranks)
+      : step(step), steps(history), ranks(ranks) {}
 
-  /// Adds a tensor; returns its column.
-  int64_t add(OperandType type, std::string label) {
+  /// Adds a tensor of a delayed format; returns its column.
+  int64_t add(const OperandFormat &format, OperandType type,
+              std::string label) {
     largest.push_back(float(largestOf(type)));
+    margins.push_back(float(std::exp2(-double(format.margin))));
+    areLatest.push_back(format.mostRecent);
     labels.push_back(std::move(label));
     return int64_t(labels.size()) - 1;
   }
@@ -100,8 +123,7 @@ public:
       return;
     Builder builder(step.getFunction().getContext());
     auto scales = RankedTensorType::get({size()}, builder.getF32Type());
-    auto rows =
-        RankedTensorType::get({format.history, size()}, builder.getF32Type());
+    auto rows = RankedTensorType::get({steps, size()}, builder.getF32Type());
     scale = step.appendArgument(scales, RoleKind::scaling_state, "scale",
                                 DenseElementsAttr::get(scales, 1.0f));
     history = step.appendArgument(rows, RoleKind::scaling_state, "amax_history",
@@ -143,29 +165,36 @@ public:
                     .getOutputs()
                     .front();
     Value row = emit.reshape(current, {1, size()});
-    Value older = format.history > 1
-                      ? emit.sliceAxis(history, 0, 1, format.history - 1)
-                      : Value();
     Value amax = current;
-    if (older && !format.mostRecent)
+    if (steps > 1 && llvm::is_contained(areLatest, false)) {
+      Value older = emit.sliceAxis(history, 0, 1, steps - 1);
       amax = emit.reduce<ReduceMaxOp>(emit.concat({row, older}, 0), {0});
+      if (llvm::is_contained(areLatest, true))
+        amax = emit.select(
+            emit.constant(DenseElementsAttr::get(
+                RankedTensorType::get({size()}, builder.getI1Type()),
+                ArrayRef<bool>(areLatest))),
+            current, amax);
+    }
     auto type = cast<RankedTensorType>(scale.getType());
     Value most = emit.splat({}, type.getElementType(),
                             std::numeric_limits<float>::max());
     Value limits =
         emit.constant(DenseElementsAttr::get(type, ArrayRef<float>(largest)));
     // A margin is applied after the division, as the recipe does.
-    Value next =
-        emit.scale(emit.div(limits, amax), std::exp2(-double(format.margin)));
+    Value next = emit.div(limits, amax);
+    if (llvm::any_of(margins, [](float margin) { return margin != 1; }))
+      next = emit.mul(next, emit.constant(DenseElementsAttr::get(
+                                type, ArrayRef<float>(margins))));
     Value isKnown = emit.binary<AndOp>(
         emit.compare(ComparePredicate::gt, amax, emit.number(0, amax)),
         emit.compare(ComparePredicate::le, amax, most));
     step.setUpdate(scale, emit.select(isKnown, emit.min(next, most), scale));
     SmallVector<Value> rows = {
         emit.splat({1, size()}, type.getElementType(), 0)};
-    if (format.history > 2)
-      rows.push_back(emit.sliceAxis(history, 0, 2, format.history - 2));
-    if (format.history > 1)
+    if (steps > 2)
+      rows.push_back(emit.sliceAxis(history, 0, 2, steps - 2));
+    if (steps > 1)
       rows.push_back(row);
     step.setUpdate(history, rows.size() == 1 ? rows[0] : emit.concat(rows, 0));
   }
@@ -174,9 +203,13 @@ private:
   int64_t size() const { return int64_t(labels.size()); }
 
   const StepFunction &step;
-  const OperandFormat &format;
+  /// Number of steps in the history.
+  int64_t steps;
   int64_t ranks;
-  SmallVector<float> largest;
+  /// By column: largest number of the type, 2^-margin, and whether only the
+  /// latest largest magnitude counts.
+  SmallVector<float> largest, margins;
+  SmallVector<bool> areLatest;
   SmallVector<std::string> labels;
   SmallVector<Value> amaxes;
   BlockArgument scale, history;
@@ -200,12 +233,17 @@ struct QuantizeOperandsPass
       return markAllAnalysesPreserved();
     StepFunction step(function);
     contractions.clear();
-    hasWeights = false;
+    hasWeights = hasOtherTypes = false;
     known.clear();
     if (failed(collect(step)))
       return signalPassFailure();
     if (contractions.empty()) {
-      if (hasWeights)
+      if (hasOtherTypes)
+        function.emitWarning()
+            << "policy '" << chosen.getName()
+            << "' quantizes operands of float32, but the model itself sets "
+               "another type of every contraction that it selects";
+      else if (hasWeights)
         function.emitWarning()
             << "policy '" << chosen.getName()
             << "' quantizes operands, but no contraction of weights is of a "
@@ -227,7 +265,7 @@ struct QuantizeOperandsPass
       }
     std::optional<ScalingState> state;
     if (delayed) {
-      state.emplace(step, *delayed, ranks);
+      state.emplace(step, delayed->history, ranks);
       addTensors(*state);
       state->appendArguments();
     }
@@ -272,14 +310,17 @@ private:
   /// operands.
   LogicalResult collect(const StepFunction &step) {
     llvm::DenseSet<Operation *> backward = findBackward(step.getFunction());
-    llvm::StringSet<> quantized;
+    isTraining = !backward.empty();
+    // Sources of the operands that quantized contractions multiply by weights,
+    // and the sizes of these weights.
+    llvm::DenseSet<std::pair<Value, int64_t>> activations;
     for (Operation &op : step.body()) {
       if (!isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) ||
-          !getElementTypeOrSelf(op.getOperand(0)).isF32() ||
-          !getElementTypeOrSelf(op.getOperand(1)).isF32())
+          !isa<FloatType>(getElementTypeOrSelf(op.getOperand(0))))
         continue;
-      bool isBackward = backward.contains(&op), hasWeight = false;
-      Contraction found{&op, {}, {}, {-1, -1}};
+      bool isBackward = backward.contains(&op), hasWeight = false,
+           hasActivation = false;
+      Contraction found{&op, {}, {}, isBackward, {-1, -1}};
       for (unsigned i : {0, 1}) {
         Value operand = op.getOperand(i);
         OperandUse &use = found.uses[i];
@@ -288,6 +329,9 @@ private:
         else if (isWeight(operand, step))
           use.part = OperandPart::Weight;
         hasWeight |= use.part == OperandPart::Weight;
+        hasActivation |= use.part == OperandPart::Activation &&
+                         activations.contains({sourceOf(operand),
+                                               elementCount(op.getResult(0))});
         if (auto matmul = dyn_cast<MatmulOp>(op)) {
           bool isTransposed =
               i == 0 ? matmul.getTransposeLhs() : !matmul.getTransposeRhs();
@@ -296,11 +340,8 @@ private:
       }
       // Products of two activations belong to attention, and so do the
       // gradients of these.
-      SmallVector<StringRef> names = opNames(&op);
-      bool isWeightGradient =
-          isBackward && !hasWeight && llvm::any_of(names, [&](StringRef name) {
-            return quantized.contains(name);
-          });
+      bool isWeightGradient = isBackward && !hasWeight && hasActivation &&
+                              !feedsContraction(&op, backward);
       if (!hasWeight && !isWeightGradient)
         continue;
       hasWeights = true;
@@ -309,15 +350,22 @@ private:
         return failure();
       if (!format->isActive())
         continue;
+      if (!getElementTypeOrSelf(op.getOperand(0)).isF32() ||
+          !getElementTypeOrSelf(op.getOperand(1)).isF32()) {
+        op.setDiscardableAttr(kUnquantizedAttr, UnitAttr::get(op.getContext()));
+        hasOtherTypes = true;
+        continue;
+      }
       found.format = std::move(*format);
-      if (found.format.scaling == OperandScaling::Delayed && backward.empty())
+      if (found.format.scaling == OperandScaling::Delayed && !isTraining)
         // Only a training step has earlier steps.
         found.format.scaling = OperandScaling::Current;
       for (OperandUse &use : found.uses)
         use.isWeightGradient = isWeightGradient;
-      if (!isBackward)
-        for (StringRef name : names)
-          quantized.insert(name);
+      for (unsigned i : {0, 1})
+        if (!isBackward && found.uses[i].part == OperandPart::Activation)
+          activations.insert(
+              {sourceOf(op.getOperand(i)), elementCount(op.getOperand(1 - i))});
       contractions.push_back(std::move(found));
     }
     return success();
@@ -347,7 +395,8 @@ private:
         if (!inserted)
           continue;
         bool isGradient = contraction.uses[i].part == OperandPart::Gradient;
-        state.add(isGradient ? contraction.format.backward
+        state.add(contraction.format,
+                  isGradient ? contraction.format.backward
                              : contraction.format.forward,
                   nameOf(contraction.op, i));
       }
@@ -404,16 +453,18 @@ private:
     OpBuilder builder(op);
     ScalarEmitter emit(builder, op);
     emit.loc = NameLoc::get(builder.getStringAttr(nameOf(op, i)));
-    OperandQuantizer quantizer(emit, contraction.format);
+    OperandQuantizer quantizer(emit, contraction.format,
+                               isTraining ? int64_t(ranks) : 1);
     Operation *before = op->getPrevNode();
     OperandUse use = contraction.uses[i];
     int64_t column = contraction.columns[i];
     if (column >= 0)
       use.scale = state->scaleOf(emit, column);
     if (const MeasuredRange *range = rangeOf(contraction, i))
-      use.scale =
-          emit.splat({}, builder.getF32Type(),
-                     largestOf(contraction.format.forward) / range->largest);
+      use.scale = emit.splat(
+          {}, builder.getF32Type(),
+          std::min(largestOf(contraction.format.forward) / range->largest,
+                   double(std::numeric_limits<float>::max())));
     QuantizedOperand made = quantizer.quantize(op->getOperand(i), use);
     if (column >= 0)
       state->setAmax(column, quantizer.largestMagnitude(op->getOperand(i)));
@@ -460,6 +511,8 @@ private:
     }
     std::string text = contraction.format.describe();
     op->setDiscardableAttr(kOperandsAttr, builder.getStringAttr(text));
+    if (contraction.isBackward)
+      op->setDiscardableAttr(kBackwardAttr, builder.getUnitAttr());
     builder.setInsertionPointAfter(result.getDefiningOp());
     Value scaled = result;
     SmallPtrSet<Operation *, 2> readers;
@@ -487,8 +540,11 @@ private:
 
   Policy chosen;
   SmallVector<Contraction> contractions;
-  /// Whether any contraction has a weight as an operand.
-  bool hasWeights = false;
+  /// Whether any contraction has a weight as an operand, and whether the
+  /// function has a backward pass.
+  bool hasWeights = false, isTraining = false;
+  /// Whether the model sets another type than f32 of a selected contraction.
+  bool hasOtherTypes = false;
   /// Operands that are quantized already.
   std::map<Key, QuantizedOperand> known;
 };

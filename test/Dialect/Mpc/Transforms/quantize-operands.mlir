@@ -8,10 +8,18 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nothing.json}))' 2>&1 | FileCheck model.mlir --check-prefix=NOTHING
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8 ranks=2}))' | FileCheck step.mlir --check-prefix=STEP
 // RUN: mpc-opt direct.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8}))' | FileCheck direct.mlir --check-prefix=DIRECT
+// RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current ranks=2}))' | FileCheck step.mlir --check-prefix=RANKS
+// RUN: mpc-opt direct.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=layers.json}))' | FileCheck direct.mlir --check-prefix=LAYERS
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=tiny.json}))' 2>/dev/null | FileCheck model.mlir --check-prefix=TINY
+// RUN: mpc-opt half.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mxfp8}))' 2>&1 | FileCheck half.mlir --check-prefix=HALF
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nvfp4}))' | FileCheck step.mlir --check-prefix=NVFP4
 
 //--- int8.json
 {"name": "w8a8", "extends": "mixed_bfloat16", "operands": {"scaling": "row", "forward": "int8"}}
+//--- tiny.json
+{"name": "tiny", "extends": "mixed_bfloat16", "operands": {"scaling": "calibrated", "forward": "float8_e4m3fn"}, "ranges": {"x": {"largest": 1e-38}}}
+//--- layers.json
+{"name": "layers", "extends": "mixed_float8", "operands": {"scaling": "delayed", "margin": 3, "amax": "most_recent"}, "layers": {"top": "mixed_float8"}}
 //--- nothing.json
 {"name": "nothing", "extends": "float32", "operands": "current"}
 
@@ -61,7 +69,10 @@
 // SET: mpc.matmul %arg0, %{{.*}} : (tensor<8x40xf32>, tensor<40x16xf32>)
 // SET: mpc.matmul {{.*}} {mpc.operands
 
-func.func @main(%x: tensor<8x40xf32>) -> tensor<8x4xf32> {
+// The scale of a tiny range is finite.
+// TINY: mpc.constant dense<3.40282347E+38> : tensor<f32>
+
+func.func @main(%x: tensor<8x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}) -> tensor<8x4xf32> {
   %w = mpc.constant dense<0.3> : tensor<40x16xf32>
   %v = mpc.constant dense<0.7> : tensor<16x4xf32>
   %0 = mpc.matmul %x, %w : (tensor<8x40xf32>, tensor<40x16xf32>) -> tensor<8x16xf32> loc("first")
@@ -74,7 +85,7 @@ func.func @main(%x: tensor<8x40xf32>) -> tensor<8x4xf32> {
 // product of two activations, with its gradient, is left alone. The input and the
 // weight are quantized once, the gradient in a type of its own.
 // STEP-LABEL: func @main
-// STEP-SAME: %[[SCALES:[^:]*]]: tensor<3xf32> {mpc.initial = dense<1.000000e+00>{{.*}}, mpc.labels = ["first/lhs", "first/rhs", "first/rhs"], mpc.name = "scale", mpc.role = #mpc.role<scaling_state>}
+// STEP-SAME: %[[SCALES:[^:]*]]: tensor<3xf32> {mpc.initial = dense<1.000000e+00>{{.*}}, mpc.labels = ["first/lhs", "first/rhs", "dw/rhs"], mpc.name = "scale", mpc.role = #mpc.role<scaling_state>}
 // STEP-SAME: %[[HISTORY:[^:]*]]: tensor<1024x3xf32> {{.*}} mpc.name = "amax_history"
 // STEP: mpc.slice %[[SCALES]] [0] [1]
 // STEP: mpc.encode_float {{.*}} format(f8E4M3FN)
@@ -83,6 +94,12 @@ func.func @main(%x: tensor<8x40xf32>) -> tensor<8x4xf32> {
 // STEP-NOT: mpc.encode_float
 // STEP: mpc.all_reduce {{.*}} reduction(max) ranks(2)
 // STEP: return
+
+// Ranks agree on the largest magnitudes of the input and the gradient; weights
+// are equal.
+// RANKS-COUNT-2: mpc.all_reduce {{.*}} reduction(max) ranks(2) {mpc.scale} : (tensor<f32>)
+// RANKS-NOT: mpc.all_reduce
+// RANKS: return
 
 // Only the gradient is rounded stochastically, and only operands of the weight's
 // gradient are transformed.
@@ -97,22 +114,45 @@ func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "
   %0 = mpc.matmul %x, %w : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
   %s = mpc.matmul %x, %0 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("scores")
   %1 = mpc.mul %0, %seed : (tensor<32x16xf32>, tensor<f32>) -> tensor<32x16xf32>
-  %2 = mpc.matmul %x, %1 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("first")
-  %3 = mpc.matmul %1, %w transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
+  %2 = mpc.matmul %x, %1 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("dw")
+  %3 = mpc.matmul %1, %w transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("dx")
   return %0, %2, %3 : tensor<32x16xf32>, tensor<16x16xf32>, tensor<32x16xf32>
 }
 
 //--- direct.mlir
 // The operand of the second product is the first one's result, which the scales
-// divide: it has a column of the state all the same.
-// DIRECT: mpc.labels = ["first/lhs", "first/rhs", "second/lhs", "second/rhs", "second/lhs", "first/rhs"]
-// DIRECT-COUNT-6: mpc.encode_float
-func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"}, %v: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "v"}) -> (tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<16x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dw"}) {
+// divide: it has a column of the state all the same. A transposed weight of the
+// backward pass is no gradient. The product of an operand and a gradient that is
+// contracted again, or without the size of the weight, belongs to attention.
+// DIRECT: mpc.labels = ["first/lhs", "first/rhs", "second/lhs", "second/rhs", "dy/lhs", "dy/rhs", "dw/rhs"]
+// DIRECT-COUNT-4: mpc.encode_float {{.*}} format(f8E4M3FN)
+// DIRECT: mpc.encode_float {{.*}} format(f8E5M2)
+// DIRECT: mpc.encode_float {{.*}} format(f8E4M3FN)
+// DIRECT: mpc.encode_float {{.*}} format(f8E5M2)
+// DIRECT-NOT: mpc.encode_float
+// DIRECT: mpc.matmul %arg0, %{{.*}} transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32>
+
+// Each tensor has the settings of its layer.
+// LAYERS: mpc.constant dense<[true, true, false, false, true, true, true]>
+// LAYERS: mpc.constant dense<[1.250000e-01, 1.250000e-01, 1.000000e+00, 1.000000e+00, 1.250000e-01, 1.250000e-01, 1.250000e-01]>
+func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"}, %v: tensor<16x16xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "v"}) -> (tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<16x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dw"}, tensor<32x16xf32> {mpc.role = #mpc.role<output>, mpc.name = "dk"}) {
   %seed = mpc.gradient_seed : tensor<f32>
   %0 = mpc.matmul %x, %w : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("first")
-  %1 = mpc.matmul %0, %v : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("second")
+  %1 = mpc.matmul %0, %v {mpc.layer = "top"} : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("second")
   %2 = mpc.mul %1, %seed : (tensor<32x16xf32>, tensor<f32>) -> tensor<32x16xf32>
-  %3 = mpc.matmul %2, %v transpose_rhs : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("second")
-  %4 = mpc.matmul %x, %3 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("first")
-  return %1, %4 : tensor<32x16xf32>, tensor<16x16xf32>
+  %t = mpc.transpose %v [1, 0] : tensor<16x16xf32> to tensor<16x16xf32>
+  %3 = mpc.matmul %2, %t : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("dy")
+  %4 = mpc.matmul %x, %3 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("dw")
+  %5 = mpc.matmul %x, %3 transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32> loc("scores")
+  %6 = mpc.matmul %x, %5 : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32> loc("dk")
+  return %1, %4, %6 : tensor<32x16xf32>, tensor<16x16xf32>, tensor<32x16xf32>
+}
+
+//--- half.mlir
+// HALF: warning: policy 'mxfp8' quantizes operands of float32, but the model itself sets another type of every contraction that it selects
+// HALF: mpc.matmul %arg0, %{{.*}} {mpc.unquantized}
+func.func @main(%x: tensor<8x32xf16>) -> tensor<8x4xf16> {
+  %w = mpc.constant dense<0.3> : tensor<32x4xf16>
+  %0 = mpc.matmul %x, %w : (tensor<8x32xf16>, tensor<32x4xf16>) -> tensor<8x4xf16>
+  return %0 : tensor<8x4xf16>
 }

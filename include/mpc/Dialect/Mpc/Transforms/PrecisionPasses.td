@@ -187,7 +187,8 @@ def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp">
 
     - Forward: contractions with a weight (a parameter or constant, moved or cast) as
       an operand. Backward: those with a weight, and the gradients of the weights of
-      quantized contractions. Gradients have the type `backward`, others `forward`.
+      quantized contractions: contractions of the same activation, of the weight's
+      size, that no other contraction of the backward pass reads. Gradients have the type `backward`, others `forward`.
     - A value quantized twice in the same way is quantized once.
     - Delayed scaling: two arguments of role `scaling_state`, `scale` `[T]` and
       `amax_history` `[history, T]`, for the T tensors named in `mpc.labels`, updated
@@ -196,11 +197,14 @@ def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp">
       rotated. A largest magnitude of zero, infinity or NaN leaves the scale.
       mpc-scale-loss leaves the state in skipped steps. A function without a backward
       pass uses the scaling `current`.
+    - The largest magnitude of a tensor, or of columns along the examples, is
+      reduced over ranks in a training step.
     - Stochastic rounding reads the function's random state.
 
     Contract in: after Differentiate and mpc-detect-backward, before types are
     assigned. Contract out: the same graph; ops that compute scales have
-    `mpc.scale`, quantized contractions `mpc.operands`.
+    `mpc.scale`, quantized contractions `mpc.operands`, those of the backward pass
+    `mpc.backward`, too; selected ones of other types than f32 `mpc.unquantized`.
     Left alone: contractions that are not of class low, that an override or
     `products` types, of two activations (attention), and inside recurrent layers.
     Numerics: the numbers of the recipe, bit for bit.
@@ -212,7 +216,7 @@ def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp">
     ListOption<"sets", "set", "std::string",
                "overrides; ops that they type are not quantized">,
     Option<"ranks", "ranks", "int64_t", /*default=*/"1",
-           "ranks that agree on the largest magnitudes of delayed scaling">,
+           "ranks that agree on the largest magnitudes">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
