@@ -88,6 +88,7 @@ std::string OperandFormat::canonical() const {
   return (describe() + "," + Twine(margin) + "," + Twine(history) + "," +
           Twine(mostRecent) + "," + Twine(powersOfTwo) + "," +
           stringify(rounding) + "," + Twine(weightSquares) + "," +
-          Twine(hadamard) + "," + Twine(stochastic) + "," + join(kinds, " "))
+          Twine(hadamard) + "," + Twine(stochastic) + "," +
+          std::to_string(keepLast) + "," + join(kinds, " "))
       .str();
 }

@@ -1074,6 +1074,7 @@ static OperandFormat recipeOf(OperandScaling scaling) {
   case OperandScaling::NvFp4:
     format.forward = format.backward = OperandType::E2M1;
     format.stochastic = true;
+    format.keepLast = 0.16;
     break;
   case OperandScaling::Calibrated:
     format.forward = format.backward = OperandType::Int8;
@@ -1097,7 +1098,8 @@ Error PolicyReader::readOperands(const Json &value) {
           unknownField(fields, "operands",
                        {"scaling", "forward", "backward", "margin", "history",
                         "amax", "powers_of_two", "scale_rounding",
-                        "weight_squares", "hadamard", "stochastic", "kinds"}))
+                        "weight_squares", "hadamard", "stochastic",
+                        "keep_last", "kinds"}))
     return e;
   std::optional<OperandScaling> scaling;
   if (fields.contains("scaling") && fields["scaling"].is_string())
@@ -1179,6 +1181,13 @@ Error PolicyReader::readOperands(const Json &value) {
                      Twine("expects true or false, got ") + entry->dump());
       *target = entry->get<bool>();
     }
+  if (auto entry = fields.find("keep_last"); entry != fields.end()) {
+    if (!entry->is_number() || entry->get<double>() < 0 ||
+        entry->get<double>() >= 1)
+      return error("operands.keep_last",
+                   "expects a share from 0 to below 1, got " + entry->dump());
+    format.keepLast = entry->get<double>();
+  }
   if (auto entry = fields.find("kinds"); entry != fields.end()) {
     format.kinds.clear();
     if (Error e = readStrings(*entry, "operands.kinds", format.kinds))

@@ -82,6 +82,9 @@ struct OperandFormat {
   bool hadamard = true;
   /// Gradients are rounded stochastically.
   bool stochastic = false;
+  /// Share of the contractions of a forward pass, the last ones, whose weights
+  /// are not quantized; rounded up, the first one excepted.
+  double keepLast = 0;
   /// Kinds of contractions: matmul, conv.
   std::vector<std::string> kinds;
 

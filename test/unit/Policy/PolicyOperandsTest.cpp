@@ -78,6 +78,8 @@ TEST(PolicyOperandsTest, EveryOptionChangesTheDigest) {
         R"({"scaling": "nvfp4", "hadamard": false})",
         R"({"scaling": "nvfp4", "weight_squares": false})",
         R"({"scaling": "nvfp4", "stochastic": false})",
+        R"({"scaling": "nvfp4", "keep_last": 0})",
+        R"({"scaling": "nvfp4", "keep_last": 0.5})",
         R"({"scaling": "current", "kinds": ["matmul"]})"}) {
     Expected<Policy> policy = withOperands(operands);
     ASSERT_TRUE(bool(policy)) << operands;
@@ -105,6 +107,9 @@ TEST(PolicyOperandsTest, MistakesNameTheField) {
   EXPECT_EQ(errorOf(R"({"scaling": "mx", "kinds": ["conv"]})"),
             "test.json: operands.kinds: 'conv' is not quantized by the scaling "
             "mx");
+  EXPECT_EQ(errorOf(R"({"scaling": "mx", "keep_last": 1})"),
+            "test.json: operands.keep_last: expects a share from 0 to below 1, "
+            "got 1");
   EXPECT_EQ(errorOf(R"("current")", "mixed_float16"),
             "test.json: operands: are quantized where the compute type is "
             "float16; use bfloat16 or float32");

@@ -53,6 +53,12 @@ Value sourceOf(Value value) {
   return value;
 }
 
+/// Returns true if `op` multiplies floats and its kind has recipes.
+bool isContraction(Operation &op) {
+  return isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) &&
+         isa<FloatType>(getElementTypeOrSelf(op.getOperand(0)));
+}
+
 /// Returns true if `value` is a weight: a parameter or constant, moved or cast.
 bool isWeight(Value value, const StepFunction &step) {
   value = sourceOf(value);
@@ -306,20 +312,50 @@ private:
     return format;
   }
 
+  /// Returns the sources of the weights of the last contractions of the forward
+  /// pass, which `keep_last` exempts.
+  FailureOr<llvm::DenseSet<Value>>
+  lastWeights(const StepFunction &step,
+              const llvm::DenseSet<Operation *> &backward) {
+    SmallVector<std::pair<Value, double>> weights;
+    for (Operation &op : step.body()) {
+      if (!isContraction(op) || backward.contains(&op))
+        continue;
+      for (Value operand : op.getOperands().take_front(2)) {
+        if (!isWeight(operand, step))
+          continue;
+        FailureOr<OperandFormat> format = formatOf(&op, /*isBackward=*/false);
+        if (failed(format))
+          return failure();
+        if (format->isActive())
+          weights.emplace_back(sourceOf(operand), format->keepLast);
+        break;
+      }
+    }
+    llvm::DenseSet<Value> last;
+    for (auto [i, weight] : llvm::enumerate(llvm::reverse(weights)))
+      if (i + 1 < weights.size() &&
+          double(i) < weight.second * double(weights.size()))
+        last.insert(weight.first);
+    return last;
+  }
+
   /// Finds the contractions of weights, their gradients, and the roles of their
   /// operands.
   LogicalResult collect(const StepFunction &step) {
     llvm::DenseSet<Operation *> backward = findBackward(step.getFunction());
     isTraining = !backward.empty();
+    FailureOr<llvm::DenseSet<Value>> kept = lastWeights(step, backward);
+    if (failed(kept))
+      return failure();
     // Sources of the operands that quantized contractions multiply by weights,
     // and the sizes of these weights.
     llvm::DenseSet<std::pair<Value, int64_t>> activations;
     for (Operation &op : step.body()) {
-      if (!isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) ||
-          !isa<FloatType>(getElementTypeOrSelf(op.getOperand(0))))
+      if (!isContraction(op))
         continue;
       bool isBackward = backward.contains(&op), hasWeight = false,
-           hasActivation = false;
+           hasActivation = false, isKept = false;
       Contraction found{&op, {}, {}, isBackward, {-1, -1}};
       for (unsigned i : {0, 1}) {
         Value operand = op.getOperand(i);
@@ -329,6 +365,8 @@ private:
         else if (isWeight(operand, step))
           use.part = OperandPart::Weight;
         hasWeight |= use.part == OperandPart::Weight;
+        isKept |= use.part == OperandPart::Weight &&
+                  kept->contains(sourceOf(operand));
         hasActivation |= use.part == OperandPart::Activation &&
                          activations.contains({sourceOf(operand),
                                                elementCount(op.getResult(0))});
@@ -348,7 +386,7 @@ private:
       FailureOr<OperandFormat> format = formatOf(&op, isBackward);
       if (failed(format))
         return failure();
-      if (!format->isActive())
+      if (!format->isActive() || isKept)
         continue;
       if (!getElementTypeOrSelf(op.getOperand(0)).isF32() ||
           !getElementTypeOrSelf(op.getOperand(1)).isF32()) {

@@ -4,6 +4,7 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_block}))' | FileCheck model.mlir --check-prefix=BLOCK
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=int8.json}))' | FileCheck model.mlir --check-prefix=INT8
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current set=name:first=bfloat16}))' | FileCheck model.mlir --check-prefix=SET
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=last.json}))' | FileCheck model.mlir --check-prefix=LAST
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float32}))' | FileCheck model.mlir --check-prefix=NONE
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nothing.json}))' 2>&1 | FileCheck model.mlir --check-prefix=NOTHING
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mixed_float8 ranks=2}))' | FileCheck step.mlir --check-prefix=STEP
@@ -20,6 +21,8 @@
 {"name": "tiny", "extends": "mixed_bfloat16", "operands": {"scaling": "calibrated", "forward": "float8_e4m3fn"}, "ranges": {"x": {"largest": 1e-38}}}
 //--- layers.json
 {"name": "layers", "extends": "mixed_float8", "operands": {"scaling": "delayed", "margin": 3, "amax": "most_recent"}, "layers": {"top": "mixed_float8"}}
+//--- last.json
+{"name": "last", "extends": "mixed_bfloat16", "operands": {"scaling": "mx", "keep_last": 0.9}}
 //--- nothing.json
 {"name": "nothing", "extends": "float32", "operands": "current"}
 
@@ -68,6 +71,11 @@
 // SET-LABEL: func @main
 // SET: mpc.matmul %arg0, %{{.*}} : (tensor<8x40xf32>, tensor<40x16xf32>)
 // SET: mpc.matmul {{.*}} {mpc.operands
+
+// The first contraction is never exempt.
+// LAST-LABEL: func @main
+// LAST: mpc.matmul {{.*}} {mpc.operands
+// LAST: mpc.matmul {{.*}} : (tensor<8x16xf32>, tensor<16x4xf32>)
 
 // The scale of a tiny range is finite.
 // TINY: mpc.constant dense<3.40282347E+38> : tensor<f32>
