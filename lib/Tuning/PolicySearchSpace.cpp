@@ -284,10 +284,17 @@ double PolicySearchSpace::costOf(const PrecisionPlan &plan,
   func::FuncOp func = function;
   for (Operation &op : func.getBody().front())
     if (plan.hasPlan(&op) && plan.getPlan(&op).role == OpPlan::Role::Multiply)
-      if (auto priced = dyn_cast<CostOpInterface>(op))
-        seconds += double(priced.getFlops()) /
-                   target.machine.flopsPerSecond(multiplies(plan.getPlan(&op)),
-                                                 /*aligned=*/true);
+      if (auto priced = dyn_cast<CostOpInterface>(op)) {
+        const auto *form = forms.find(&op);
+        bool hasUnit =
+            form != forms.end() && !form->second.recipe.empty() && recipe->unit;
+        PolicyType type = multiplies(plan.getPlan(&op));
+        double rate = target.machine.flopsPerSecond(type, /*aligned=*/true);
+        if (hasUnit)
+          rate = std::max(rate, target.machine.flopsPerSecond(
+                                    *recipe->unit, /*aligned=*/true));
+        seconds += double(priced.getFlops()) / rate;
+      }
   return seconds;
 }
 

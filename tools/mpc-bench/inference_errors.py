@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Errors of a model in each low-precision form of inference, beside bfloat16: measured, and as
-predicted from other samples.
+predicted to first order.
 
 usage: inference_errors.py [--mpc PATH] [--samples N] [--forms A,B] MODEL...
                                  folders with model.onnx, inputs.npz and perhaps samples/*.npz
 
 `measured` is the RMS relative error of the compiled model for inputs.npz against the unquantized
-model in float64, by `mpc check`; the worst output counts. `predicted` is the first-order estimate
-of `mpc explain` from the samples, else from N inputs resampled from the elements of inputs.npz,
-which is not one of them.
+model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of `mpc explain` for the same inputs.
+Calibration reads the samples, else N inputs resampled from the elements of inputs.npz.
 Exits with 1 if a prediction is off by more than a factor of 2.
 """
 
@@ -53,10 +52,10 @@ def errors(mpc, model, samples, policy, calibrated):
                   str(policy)])
     inputs = ["--inputs", str(model / "inputs.npz")]
     checked = document([mpc, "check", file, *inputs, "--policy", str(policy)], (0, 4))
-    # Errors of quantization and of the roundings are independent.
-    measured = max((each["rms_relative_error"] ** 2 + each.get("weights_error", 0) ** 2) ** 0.5
-                   for each in checked["outputs"] if each["rms_relative_error"] is not None)
-    explained = document([mpc, "explain", file, "--inputs", str(samples), "--policy", str(policy)])
+    # Quantization, roundings and outputs count as independent.
+    measured = sum((each["rms_relative_error"] or 0) ** 2 + each.get("weights_error", 0) ** 2
+                   for each in checked["outputs"]) ** 0.5
+    explained = document([mpc, "explain", file, *inputs, "--policy", str(policy)])
     return measured, explained["error"]["predicted"]
 
 

@@ -266,6 +266,10 @@ Result<std::optional<OperandRecipe>> TuneCommand::findQuantized() {
   switch (named->getOperands().forward) {
   case OperandType::Int8:
     found.significantBits = 7;
+    found.unit = MathType::Int8;
+    break;
+  case OperandType::E4M3:
+    found.unit = MathType::Float8;
     break;
   case OperandType::E2M1:
     found.bits = 4;
@@ -273,6 +277,7 @@ Result<std::optional<OperandRecipe>> TuneCommand::findQuantized() {
     break;
   case OperandType::E5M2:
     found.significantBits = 3;
+    found.unit = MathType::Float8;
     break;
   default:
     break;

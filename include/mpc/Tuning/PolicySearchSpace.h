@@ -58,6 +58,8 @@ struct OperandRecipe {
   std::string name;
   /// Of a stored number, and its significand.
   int bits = 8, significantBits = 4;
+  /// Units that multiply the numbers; nullopt if they are multiplied as bf16.
+  std::optional<MathType> unit = {};
   /// The contractions that have it.
   llvm::DenseSet<mlir::Operation *> ops;
 };

@@ -92,7 +92,8 @@ TEST_F(OperandChangesTest, PredictsWhatQuantizedOperandsDo) {
       const OperandUsage *usage = changes->usageOf(operand);
       ASSERT_TRUE(usage);
       EXPECT_EQ(usage->elements, operand.second == 0 ? 32 * 64 : 64 * 48);
-      EXPECT_EQ(usage->saturated, 0);
+      // Only scales of nvfp4 are rounded to nearest.
+      EXPECT_LE(usage->saturatedShare(), name == "nvfp4" ? 0.05 : 0);
       EXPECT_LT(usage->flushedShare(), 0.15);
       EXPECT_GT(usage->leastScale, 0);
       EXPECT_GE(usage->mostScale, usage->leastScale);
