@@ -12,7 +12,14 @@
 
 #include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -35,6 +42,55 @@ static bool isOutputLayer(Operation *op) {
       open.push_back(user);
     }
   return isOutput;
+}
+
+/// Returns the constant or argument whose elements a quantized operand has;
+/// null if an op computes them.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<mpc::ConstantOp>(op))
+      break;
+    if (!isa<DecodeFloatOp, EncodeFloatOp, CastOp, MulOp, DivOp, ReshapeOp,
+             SliceOp, TransposeOp>(op))
+      return {};
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Returns true if every element of a constant is zero.
+static bool isZero(Value source) {
+  auto constant = source.getDefiningOp<mpc::ConstantOp>();
+  if (!constant)
+    return false;
+  FailureOr<ConstantBytes> data = ConstantBytes::get(constant.getValue());
+  return succeeded(data) &&
+         llvm::all_of(data->bytes(), [](char byte) { return byte == 0; });
+}
+
+/// Reports operands of zeros and tables of embeddings.
+static void lintSources(LintContext &context, Operation *op) {
+  std::string fix = "--set name:" + opName(op).str() + "=bfloat16";
+  for (unsigned i : {0, 1}) {
+    Value source = sourceOf(op->getOperand(i));
+    if (!source)
+      continue;
+    if (isZero(source))
+      context.report("operand_zero", op, 0,
+                     describe(op) + " has a " + (i ? "right" : "left") +
+                         " operand of zeros, whose largest magnitude gives no "
+                         "scale; it is 1",
+                     fix);
+    bool isTable = llvm::any_of(source.getUsers(), [](Operation *user) {
+      return fusionClassOf(user) == FusionClass::Gather;
+    });
+    if (isTable)
+      context.report("operand_embedding", op, 0,
+                     describe(op) +
+                         " multiplies a table of embeddings; published "
+                         "recipes keep embeddings in 16 bits",
+                     fix);
+  }
 }
 
 void mpc::lintOperands(LintContext &context) {
@@ -74,6 +130,7 @@ void mpc::lintOperands(LintContext &context) {
                          stringify(format.forward) +
                          "; published recipes keep output layers in 16 bits",
                      "--set name:" + opName(&op).str() + "=bfloat16");
+    lintSources(context, &op);
     auto matmul = dyn_cast<MatmulOp>(op);
     int64_t size = format.blockSize();
     if (!matmul || !size)

@@ -77,3 +77,8 @@ double CorrespondingErrors::ofWeights(Operation *op, const WeightFormat &format,
   Operation *other = ops.lookup(op);
   return other ? errors.ofWeights(other, format, bits) : INFINITY;
 }
+
+double CorrespondingErrors::ofOperands(Operation *op, StringRef recipe) const {
+  Operation *other = ops.lookup(op);
+  return other ? errors.ofOperands(other, recipe) : INFINITY;
+}

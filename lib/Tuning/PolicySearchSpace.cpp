@@ -101,16 +101,16 @@ Policy PolicySearchSpace::basePolicy(ArrayRef<PolicyType> types) {
   return llvm::cantFail(Policy::parse(text, "tuned"));
 }
 
-FailureOr<PolicySearchSpace>
-PolicySearchSpace::create(func::FuncOp function, const CastFusionTarget &target,
-                          const Policy &base, ArrayRef<PolicyType> types,
-                          ArrayRef<WeightFormat> weights,
-                          TuningObjective objective) {
+FailureOr<PolicySearchSpace> PolicySearchSpace::create(
+    func::FuncOp function, const CastFusionTarget &target, const Policy &base,
+    ArrayRef<PolicyType> types, ArrayRef<WeightFormat> weights,
+    TuningObjective objective, std::optional<OperandRecipe> recipe) {
   PolicySearchSpace space;
   space.function = function;
   space.target = target;
   space.objective = objective;
   space.base = base;
+  space.recipe = std::move(recipe);
   space.types.assign(types.begin(), types.end());
   space.facts = std::make_shared<const PlanningAnalyses>(function, target);
   FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
@@ -186,6 +186,10 @@ void PolicySearchSpace::addVariables(const PrecisionPlan &plan,
       if (llvm::is_contained(types, type) && (hasMode || !isComputeMode(type)))
         variable.options.push_back({type});
     addWeights(variable, weights, group.products);
+    if (recipe && llvm::all_of(group.products, [&](Operation *op) {
+          return recipe->ops.contains(op);
+        }))
+      variable.options.push_back({PolicyType::BFloat16, {}, recipe->name});
     for (Operation *op : group.products)
       nameAll(variable, op);
     if (variable.options.size() > 1) {
@@ -280,10 +284,17 @@ double PolicySearchSpace::costOf(const PrecisionPlan &plan,
   func::FuncOp func = function;
   for (Operation &op : func.getBody().front())
     if (plan.hasPlan(&op) && plan.getPlan(&op).role == OpPlan::Role::Multiply)
-      if (auto priced = dyn_cast<CostOpInterface>(op))
-        seconds += double(priced.getFlops()) /
-                   target.machine.flopsPerSecond(multiplies(plan.getPlan(&op)),
-                                                 /*aligned=*/true);
+      if (auto priced = dyn_cast<CostOpInterface>(op)) {
+        const auto *form = forms.find(&op);
+        bool hasUnit =
+            form != forms.end() && !form->second.recipe.empty() && recipe->unit;
+        PolicyType type = multiplies(plan.getPlan(&op));
+        double rate = target.machine.flopsPerSecond(type, /*aligned=*/true);
+        if (hasUnit)
+          rate = std::max(rate, target.machine.flopsPerSecond(
+                                    *recipe->unit, /*aligned=*/true));
+        seconds += double(priced.getFlops()) / rate;
+      }
   return seconds;
 }
 
@@ -332,13 +343,15 @@ PolicySearchSpace::plan(const Choice &choice, double price,
   priced.cost = costOf(*made, priced.choice);
   Forms forms = formsOf(priced.choice);
   for (const auto &[op, option] : forms)
-    priced.error +=
-        errors.ofWeights(op, option.weights, significantBits(option.type));
+    priced.error += errorOf(op, option, errors);
   forEachRounding(function, *made, [&](const PlannedRounding &rounding) {
-    // Weights stored in a format are exact in the compute type.
-    bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
-                    forms.contains(rounding.use->getOwner());
-    if (!isStored)
+    // Quantized numbers are exact in the compute type.
+    const auto *form =
+        rounding.use ? forms.find(rounding.use->getOwner()) : forms.end();
+    bool isExact =
+        form != forms.end() &&
+        (rounding.use->getOperandNumber() == 1 || !form->second.recipe.empty());
+    if (!isExact)
       priced.error += rounding.errorBy(errors);
   });
   return priced;
@@ -374,7 +387,7 @@ PolicySearchSpace::choiceOfMixed(PolicyType compute) const {
       return multiplies(made->getPlan(op)) == compute;
     });
     auto option = llvm::find_if(variable.options, [&](const Option &option) {
-      return option.type == compute && !option.weights.isNarrow();
+      return option.type == compute && option.isPlain();
     });
     choice.push_back(isNarrowed && option != variable.options.end()
                          ? int(option - variable.options.begin())
@@ -422,6 +435,8 @@ PolicySearchSpace::searchSpace(const RoundingErrorModel &errors) const {
 //===----------------------------------------------------------------------===//
 
 std::string PolicySearchSpace::Option::text() const {
+  if (!recipe.empty())
+    return recipe;
   std::string text = stringify(type).str();
   if (weights.isNarrow())
     text += " with weights in " + stringify(weights.type).str();
@@ -519,19 +534,31 @@ PolicySearchSpace::formsOf(const Choice &choice) const {
   for (size_t i = 0; i < variables.size(); ++i)
     if (variables[i].isProduct)
       if (const Option &option = variables[i].options[choice[i]];
-          option.weights.isNarrow())
+          !option.isPlain())
         for (Operation *op : productsOf[i])
           forms[op] = option;
   return forms;
 }
 
-PolicySearchSpace::WeightErrors
-PolicySearchSpace::weightErrors(const Choice &choice,
-                                const RoundingErrorModel &errors) const {
-  WeightErrors found;
+int64_t PolicySearchSpace::bytesOf(Operation *op, const Option &option) const {
+  if (option.recipe.empty())
+    return storedBytes(op, option.weights);
+  return elementCount(op->getOperand(1)) * recipe->bits / 8;
+}
+
+double PolicySearchSpace::errorOf(Operation *op, const Option &option,
+                                  const RoundingErrorModel &errors) const {
+  if (!option.recipe.empty())
+    return errors.ofOperands(op, option.recipe);
+  return errors.ofWeights(op, option.weights, significantBits(option.type));
+}
+
+std::vector<QuantizedError>
+PolicySearchSpace::quantizedErrors(const Choice &choice,
+                                   const RoundingErrorModel &errors) const {
+  std::vector<QuantizedError> found;
   for (const auto &[op, option] : formsOf(choice))
-    found.emplace_back(
-        op, errors.ofWeights(op, option.weights, significantBits(option.type)));
+    found.push_back({op, errorOf(op, option, errors), !option.recipe.empty()});
   return found;
 }
 
@@ -545,8 +572,8 @@ int64_t PolicySearchSpace::movedBy(const PrecisionPlan &plan,
   int64_t change = 0;
   for (const auto &[op, option] : forms) {
     OpOperand &use = op->getOpOperand(1);
-    change += storedBytes(op, option.weights) -
-              elementCount(use.get()) * bytesRead(plan, use);
+    change +=
+        bytesOf(op, option) - elementCount(use.get()) * bytesRead(plan, use);
   }
   return change;
 }
@@ -570,9 +597,9 @@ int64_t PolicySearchSpace::keptBy(const PrecisionPlan &plan,
         continue;
       }
       const Option &option = form->second;
-      if (stored.insert(
-              {int(option.weights.type), significantBits(option.type)}))
-        change += storedBytes(use.getOwner(), option.weights);
+      if (stored.insert({option.recipe.empty() ? int(option.weights.type) : -1,
+                         significantBits(option.type)}))
+        change += bytesOf(use.getOwner(), option);
     }
     for (int64_t bytes : before)
       change -= bytes * elementCount(constant);

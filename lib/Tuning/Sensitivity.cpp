@@ -81,24 +81,48 @@ bool Sensitivity::consider(Operation *op, const StoredWeights &stored) {
   return true;
 }
 
+void Sensitivity::considerOperands(StringRef recipe, OperandChanges &changes) {
+  Recipe &added = recipes[recipe.str()];
+  added.changes = &changes;
+  for (const OperandChanges::Operand &operand : changes.getOperands())
+    added.shares[operand];
+}
+
+/// Adds the change of the outputs by `changes`, for these cotangents.
+static void addChange(ArrayRef<float> changes, ArrayRef<double> cotangents,
+                      double weight, double &apart, double &together) {
+  double squares = 0, sum = 0;
+  for (auto [slope, change] : llvm::zip_equal(cotangents, changes)) {
+    double part = slope * change;
+    if (!std::isfinite(part))
+      continue;
+    squares += part * part;
+    sum += part;
+  }
+  apart += weight * squares;
+  together += weight * sum * sum;
+}
+
+void Sensitivity::addOperands(OpOperand &use, const Tensor &cotangent,
+                              double weight) {
+  OperandChanges::Operand operand(use.getOwner(), use.getOperandNumber());
+  for (auto &[name, recipe] : recipes)
+    if (auto changes = recipe.found.find(operand);
+        changes != recipe.found.end()) {
+      Share &share = recipe.shares[operand];
+      addChange(changes->second, cotangent.floats(), weight, share.apart,
+                share.together);
+    }
+}
+
 void Sensitivity::addWeights(OpOperand &use, const Tensor &cotangent,
                              double weight) {
   auto found = weights.find(use.getOwner());
   if (found == weights.end() || use.getOperandNumber() != 1)
     return;
-  for (RoundedWeights &rounded : found->second) {
-    double squares = 0, sum = 0;
-    for (auto [slope, change] :
-         llvm::zip_equal(cotangent.floats(), rounded.changes)) {
-      double part = slope * change;
-      if (!std::isfinite(part))
-        continue;
-      squares += part * part;
-      sum += part;
-    }
-    rounded.share.apart += weight * squares;
-    rounded.share.together += weight * sum * sum;
-  }
+  for (RoundedWeights &rounded : found->second)
+    addChange(rounded.changes, cotangent.floats(), weight, rounded.share.apart,
+              rounded.share.together);
 }
 
 FailureOr<SmallVector<Tensor>>
@@ -118,6 +142,12 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
     return failure();
   double weight = 1.0 / draws;
   bool wasRead = true;
+  for (auto &[name, recipe] : recipes) {
+    FailureOr<OperandChanges::Changes> found = recipe.changes->run(forward);
+    if (failed(found))
+      return failure();
+    recipe.found = std::move(*found);
+  }
   for (int draw = 0; draw < draws; ++draw) {
     auto onUse = [&](OpOperand &use, const Tensor &cotangent) {
       const Tensor *value = forward.get(use.get());
@@ -126,6 +156,7 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
         add(uses[{use.getOwner(), use.getOperandNumber()}], *value, cotangent,
             weight);
       addWeights(use, cotangent, weight);
+      addOperands(use, cotangent, weight);
     };
     auto onValue = [&](Value value, const Tensor &cotangent) {
       add(values[value], *forward.get(value), cotangent, weight);
@@ -141,6 +172,8 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
   }
   if (!wasRead)
     return function.emitOpError("reads a constant that cannot be read");
+  for (auto &[name, recipe] : recipes)
+    recipe.found.clear();
   ++samples;
   drawn += draws;
   return outputs;
@@ -195,6 +228,16 @@ double Sensitivity::ofWeights(Operation *op, const WeightFormat &format,
   return 0;
 }
 
+double Sensitivity::ofOperands(Operation *op, StringRef recipe) const {
+  auto found = recipes.find(recipe.str());
+  double error = 0;
+  if (found != recipes.end())
+    for (const auto &[operand, share] : found->second.shares)
+      if (operand.first == op)
+        error += mean(share);
+  return error;
+}
+
 template <typename Visit> void Sensitivity::forAll(Visit visit) {
   auto visitAll = [&](Shares &shares) { llvm::for_each(shares, visit); };
   auto visitValue = [&](Value value) {
@@ -211,6 +254,9 @@ template <typename Visit> void Sensitivity::forAll(Visit visit) {
   for (auto &[op, forms] : weights)
     for (RoundedWeights &rounded : forms)
       visit(rounded.share);
+  for (auto &[name, recipe] : recipes)
+    for (auto &[operand, share] : recipe.shares)
+      visit(share);
 }
 
 std::vector<double> Sensitivity::save() {

@@ -6,10 +6,12 @@ usage: quantized.py FOLDER      needs PyTorch, onnx and onnxruntime
 
 An MLP, a small CNN, inverted residuals as in MobileNetV2 and an encoder as in BERT, with random
 weights, quantized to QDQ form by ONNX Runtime's quantize_static:
-ui8 activations and i8 weights, with one scale per tensor or (channel) per output channel.
+ui8 activations and i8 weights, with one scale per tensor or (channel) per output channel; and
+beside them the models in float32.
 """
 
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -102,6 +104,10 @@ def write(folder, module, shape, per_channel):
         plain, prepared = f"{scratch}/plain.onnx", f"{scratch}/prepared.onnx"
         torch.onnx.export(module.eval(), (torch.randn(*shape),), plain, dynamo=False,
                           input_names=["x"], output_names=["y"], opset_version=17)
+        float32 = folder.with_name(folder.name.split("_int8")[0])
+        float32.mkdir(exist_ok=True)
+        shutil.copy(plain, float32 / "model.onnx")
+        numpy.savez(float32 / "inputs.npz", **Samples(shape).get_next())
         quant_pre_process(plain, prepared)
         quantization.quantize_static(
             prepared, folder / "model.onnx", Samples(shape), per_channel=per_channel,

@@ -45,11 +45,11 @@ findOps(mlir::func::FuncOp function, const Explanation &explanation) {
   return found;
 }
 
-void tool::explainErrors(
-    mlir::func::FuncOp function, const PrecisionPlan &plan,
-    const RoundingErrorModel &errors, Budget::Measure measure, int64_t samples,
-    Explanation &explanation,
-    const std::vector<std::pair<mlir::Operation *, double>> &weights) {
+void tool::explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
+                         const RoundingErrorModel &errors,
+                         Budget::Measure measure, int64_t samples,
+                         Explanation &explanation,
+                         llvm::ArrayRef<QuantizedError> quantized) {
   llvm::DenseMap<mlir::Operation *, size_t> numbers =
       findOps(function, explanation);
   struct Parts {
@@ -59,27 +59,36 @@ void tool::explainErrors(
   std::map<unsigned, double> inputs;
   double sum = 0;
   bool isInfinite = false;
+  llvm::DenseMap<mlir::Operation *, bool> isQuantized;
+  for (const QuantizedError &each : quantized)
+    isQuantized[each.op] = each.both;
+  // Quantized numbers are exact in the type in which they are multiplied.
+  auto isExact = [&](mlir::OpOperand &use) {
+    auto found = isQuantized.find(use.getOwner());
+    return found != isQuantized.end() &&
+           (found->second || use.getOperandNumber() == 1);
+  };
   auto errorBy = [&](const PlannedRounding &rounding) {
-    // Errors of quantized weights are not attributed to the contraction's
-    // rounding.
-    bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
-                    llvm::any_of(weights, [&](const auto &stored) {
-                      return stored.first == rounding.use->getOwner();
-                    });
-    return isStored ? 0 : rounding.errorBy(errors);
+    bool isUnread = rounding.use ? isExact(*rounding.use)
+                                 : !quantized.empty() &&
+                                       llvm::all_of(rounding.value.getUses(),
+                                                    [&](mlir::OpOperand &use) {
+                                                      return isExact(use);
+                                                    });
+    return isUnread ? 0 : rounding.errorBy(errors);
   };
   forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
     isInfinite |= std::isinf(errorBy(rounding));
   });
-  for (auto [op, error] : weights)
-    isInfinite |= std::isinf(error);
+  for (const QuantizedError &each : quantized)
+    isInfinite |= std::isinf(each.error);
   auto shareOf = [&](double error) {
     return isInfinite ? double(std::isinf(error)) : error;
   };
-  for (auto [op, error] : weights) {
-    sum += shareOf(error);
-    if (auto found = numbers.find(op); found != numbers.end())
-      parts[found->second].operands += shareOf(error);
+  for (const QuantizedError &each : quantized) {
+    sum += shareOf(each.error);
+    if (auto found = numbers.find(each.op); found != numbers.end())
+      parts[found->second].operands += shareOf(each.error);
   }
   // Next to an infinite contribution others are negligible.
   forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
@@ -133,6 +142,12 @@ Status tool::explainSamples(const SampledModel &model, const Policy &policy,
   Sensitivity sensitivity(model.entry(), Budget::Measure::Rms, seed);
   int draws = std::max<int>(1, kDraws / int(model.samples().size()));
   size_t before = model.compiler().diagnostics().size();
+  const PipelineOptions &pipeline = model.compiler().pipelineOptions();
+  mlir::FailureOr<OperandChanges> changes =
+      OperandChanges::create(model.entry(), pipeline.policy, pipeline.sets);
+  if (failed(changes))
+    return model.compiler().failure(before);
+  sensitivity.considerOperands(policy.getName(), *changes);
   for (const Sample &sample : model.samples())
     if (failed(sensitivity.addSample(sample.tensors, draws)))
       return model.compiler().failure(before);
@@ -142,7 +157,19 @@ Status tool::explainSamples(const SampledModel &model, const Policy &policy,
       model.entry(), policy, target, castPlacementOf(model.options()));
   if (failed(plan))
     return model.compiler().failure(before);
+  std::vector<QuantizedError> quantized;
+  for (const OperandChanges::Operand &operand : changes->getOperands()) {
+    auto [op, number] = operand;
+    const OperandUsage *usage = changes->usageOf(operand);
+    if (quantized.empty() || quantized.back().op != op)
+      quantized.push_back({op, sensitivity.ofOperands(op, policy.getName()),
+                           /*both=*/usage != nullptr});
+    if (usage && usage->elements > 0)
+      explanation.operands.push_back(
+          {opName(op), number, usage->format, usage->leastScale,
+           usage->mostScale, usage->saturatedShare(), usage->flushedShare()});
+  }
   explainErrors(model.entry(), *plan, sensitivity, Budget::Measure::Rms,
-                int64_t(model.samples().size()), explanation);
+                int64_t(model.samples().size()), explanation, quantized);
   return {};
 }

@@ -163,6 +163,16 @@ static Json toJson(const ExplainedErrors &errors) {
           {"inputs", inputs}};
 }
 
+static Json toJson(const ExplainedOperand &operand) {
+  return {{"op", operand.op},
+          {"operand", operand.operand},
+          {"format", operand.format},
+          {"least_scale", jsonNumber(operand.leastScale)},
+          {"largest_scale", jsonNumber(operand.mostScale)},
+          {"saturated", operand.saturated},
+          {"flushed", operand.flushed}};
+}
+
 template <typename T> static Json toJson(const std::vector<T> &list) {
   Json array = Json::array();
   for (const T &entry : list)
@@ -192,6 +202,8 @@ Json tool::explanationToJson(const Explanation &explanation) {
                    {"warnings", toJson(explanation.warnings)}};
   if (explanation.errors)
     document["error"] = toJson(*explanation.errors);
+  if (!explanation.operands.empty())
+    document["quantized_operands"] = toJson(explanation.operands);
   if (!explanation.ranges.is_null())
     document["ranges"] = explanation.ranges;
   if (explanation.why)

@@ -124,6 +124,10 @@ static std::string summary(const Explanation &explanation) {
       counted(int64_t(explanation.padding.size()), "contraction") + " padded");
   add(counted(int64_t(overrides.size()), "override") + " applied, " +
       counted(int64_t(explanation.warnings.size()), "warning"));
+  if (explanation.errors)
+    add("predicted error " + explanation.errors->measure + " " +
+        shortNumber(explanation.errors->predicted) + " over " +
+        counted(explanation.errors->samples, "sample"));
   return text;
 }
 
@@ -196,6 +200,25 @@ static std::string weightsTable(const Explanation &explanation) {
   return table.size() == 1
              ? ""
              : "\n" + formatTable(table, {false, false, true, true}) + "\n";
+}
+
+/// Lists quantized operands: scales, and shares of their elements.
+static std::string operandTable(const Explanation &explanation) {
+  if (explanation.operands.empty())
+    return "";
+  std::vector<std::vector<std::string>> table = {
+      {"quantized operand", "format", "scales", "saturated", "to zero"}};
+  for (const ExplainedOperand &operand : explanation.operands) {
+    std::string scales = shortNumber(operand.leastScale);
+    if (operand.mostScale > operand.leastScale)
+      scales += " to " + shortNumber(operand.mostScale);
+    table.push_back(
+        {clipped(operand.op, 28) + (operand.operand == 0 ? "/lhs" : "/rhs"),
+         clipped(operand.format, 22), scales,
+         shortNumber(100 * operand.saturated) + " %",
+         shortNumber(100 * operand.flushed) + " %"});
+  }
+  return "\n" + formatTable(table, {false, false, false, true, true}) + "\n";
 }
 
 /// Lists a decoder's KV caches.
@@ -275,9 +298,9 @@ std::string tool::explanationToText(const Explanation &explanation) {
   std::string text = summary(explanation) + warningLines(explanation) +
                      overrideLines(explanation) + castLines(explanation) +
                      constantLines(explanation) + weightsTable(explanation) +
-                     cacheTable(explanation) + paddingTable(explanation) +
-                     "\n" + opTable(explanation) + "\n" +
-                     kernelTable(explanation);
+                     operandTable(explanation) + cacheTable(explanation) +
+                     paddingTable(explanation) + "\n" + opTable(explanation) +
+                     "\n" + kernelTable(explanation);
   text.pop_back();
   return text;
 }

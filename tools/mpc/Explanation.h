@@ -140,6 +140,18 @@ struct ExplainedWarning {
   std::string value, fix;
 };
 
+/// Quantization of one operand of a contraction over samples: scales, and
+/// shares of its elements.
+struct ExplainedOperand {
+  std::string op;
+  /// 0: left, 1: right.
+  unsigned operand = 0;
+  std::string format;
+  double leastScale = 0, mostScale = 0;
+  /// Beyond the largest number; other than zero, and rounded to zero.
+  double saturated = 0, flushed = 0;
+};
+
 /// Error analysis of a plan's roundings from samples.
 struct ExplainedErrors {
   /// Measure ("rms"), and the predicted error.
@@ -184,6 +196,8 @@ struct Explanation {
   std::vector<ExplainedWarning> warnings;
   std::optional<ExplainedWhy> why;
   std::optional<ExplainedErrors> errors;
+  /// Quantized operands, with samples.
+  std::vector<ExplainedOperand> operands;
   /// Observed ranges by name: rangesToJson(), or `largest` and `largest_sample`
   /// of those in the policy. Null if there are none.
   Json ranges;
@@ -208,16 +222,15 @@ Result<Explanation> explainModel(const ExplainRequest &request,
 
 /// Adds the error analysis of the roundings of `plan`, for `function`: the
 /// model of `explanation` after stage simplify. `errors` are from `samples`
-/// samples of that function; `weights` are errors of ops with quantized
-/// weights.
-void explainErrors(
-    mlir::func::FuncOp function, const PrecisionPlan &plan,
-    const RoundingErrorModel &errors, Budget::Measure measure, int64_t samples,
-    Explanation &explanation,
-    const std::vector<std::pair<mlir::Operation *, double>> &weights = {});
+/// samples of that function; `quantized` are errors of ops with quantized
+/// weights or operands.
+void explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
+                   const RoundingErrorModel &errors, Budget::Measure measure,
+                   int64_t samples, Explanation &explanation,
+                   llvm::ArrayRef<QuantizedError> quantized = {});
 
 /// The same from samples under `policy`, with random backward passes by `seed`,
-/// and the ranges of values.
+/// the ranges of values, and how quantized operands use their formats.
 Status explainSamples(const SampledModel &model, const Policy &policy,
                       uint64_t seed, Explanation &explanation);
 

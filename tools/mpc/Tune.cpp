@@ -119,6 +119,8 @@ Status TuneCommand::differentiate() {
     stepOps.emplace(step.entry(), model.entry());
     stepErrors.emplace(*stepOps, *sensitivity);
   }
+  if (operandChanges)
+    sensitivity->considerOperands(recipe, *operandChanges);
   space->considerWeights(*sensitivity, [&](mlir::Operation *op) {
     return stepOps ? stepOps->lookup(op) : op;
   });
@@ -157,29 +159,37 @@ Status TuneCommand::differentiate() {
   return state.save();
 }
 
+/// Approximate number of significant bits of weights.
+static int bitsOf(WeightType type) {
+  switch (type) {
+  case WeightType::Float32:
+    return kFloat32Bits;
+  case WeightType::Float16:
+    return kFloat16Bits;
+  case WeightType::BFloat16:
+    return kBFloat16Bits;
+  case WeightType::Int16:
+    return 15;
+  case WeightType::Int8:
+    return 7;
+  case WeightType::Float8:
+    return 4;
+  case WeightType::Int4:
+    return 3;
+  }
+  llvm_unreachable("every type has bits");
+}
+
 /// Approximate number of significant bits of a contraction's operands, or of a
 /// value.
-static int bitsOf(const PolicySearchSpace::Option &option) {
+static int bitsOf(const PolicySearchSpace &space,
+                  const PolicySearchSpace::Option &option) {
+  if (!option.recipe.empty())
+    return space.getRecipe()->significantBits;
   int bits = option.type == PolicyType::TensorFloat32
                  ? kFloat16Bits
                  : significantBits(option.type);
-  switch (option.weights.type) {
-  case WeightType::Float32:
-    return bits;
-  case WeightType::Float16:
-    return std::min(bits, kFloat16Bits);
-  case WeightType::BFloat16:
-    return std::min(bits, kBFloat16Bits);
-  case WeightType::Int16:
-    return std::min(bits, 15);
-  case WeightType::Int8:
-    return std::min(bits, 7);
-  case WeightType::Float8:
-    return std::min(bits, 4);
-  case WeightType::Int4:
-    return std::min(bits, 3);
-  }
-  llvm_unreachable("every type has bits");
+  return std::min(bits, bitsOf(option.weights.type));
 }
 
 Status TuneCommand::priceDecoder(BudgetSearchProblem &problem) {
@@ -202,7 +212,84 @@ Status TuneCommand::priceDecoder(BudgetSearchProblem &problem) {
   return {};
 }
 
+Status TuneCommand::readRecipe(const std::string &text) {
+  llvm::StringRef name(text);
+  auto [scaling, type] = name.split(':');
+  if (llvm::is_contained(Policy::builtinNames(), name))
+    recipeFields = {{"extends", text}};
+  else
+    recipeFields = {
+        {"extends", "mixed_bfloat16"},
+        {"operands", {{"scaling", scaling.str()}, {"forward", type.str()}}}};
+  llvm::Expected<Policy> policy = Policy::parse(recipeFields.dump(), text);
+  if (!policy)
+    llvm::consumeError(policy.takeError());
+  else if (policy->quantizesOperands()) {
+    if (!recipe.empty() && recipe != text)
+      return Status(StatusCode::InvalidArgument, "--types",
+                    "has two recipes of quantized operands, '" + recipe +
+                        "' and '" + text + "'; search them one by one");
+    recipe = text;
+    return {};
+  }
+  return Status(
+      StatusCode::InvalidArgument, "--types",
+      "'" + text +
+          "' is neither a compute type (f16, bf16, tf32, f32), nor a type of "
+          "quantized weights (int16, int8, int4, float8_e4m3fn), nor a recipe "
+          "of quantized operands (float8_current, mxfp8, nvfp4, row:int8)");
+}
+
+Result<std::optional<OperandRecipe>> TuneCommand::findQuantized() {
+  if (recipe.empty())
+    return std::optional<OperandRecipe>();
+  if (model.options().training || text)
+    return Status(StatusCode::InvalidArgument, "--types " + recipe,
+                  "quantizes operands, which is searched for a model's "
+                  "inference on --inputs; drop it, or " +
+                      std::string(text ? "--text" : "--training"));
+  Json file = recipeFields;
+  file["name"] = "recipe";
+  file["ranges"] = rangesForPolicy(ranges, model.samples());
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(file);
+  if (!policy.ok())
+    return policy.status();
+  size_t before = model.compiler().diagnostics().size();
+  NamedPolicy named(policy->path());
+  mlir::FailureOr<OperandChanges> made =
+      OperandChanges::create(model.entry(), named, arguments.common.sets);
+  if (failed(made))
+    return model.compiler().failure(before);
+  operandChanges = std::move(*made);
+  OperandRecipe found;
+  found.name = recipe;
+  switch (named->getOperands().forward) {
+  case OperandType::Int8:
+    found.significantBits = 7;
+    found.unit = MathType::Int8;
+    break;
+  case OperandType::E4M3:
+    found.unit = MathType::Float8;
+    break;
+  case OperandType::E2M1:
+    found.bits = 4;
+    found.significantBits = 2;
+    break;
+  case OperandType::E5M2:
+    found.significantBits = 3;
+    found.unit = MathType::Float8;
+    break;
+  default:
+    break;
+  }
+  for (const OperandChanges::Operand &operand : operandChanges->getOperands())
+    found.ops.insert(operand.first);
+  return std::optional(std::move(found));
+}
+
 void TuneCommand::chooseTypes(const CastFusionTarget &target) {
+  if (!recipe.empty() && types.empty())
+    types = {PolicyType::BFloat16};
   bool isTime = objective == TuningObjective::Time;
   if (text) {
     // A decode step is bound by the bytes of its weights.
@@ -256,10 +343,13 @@ Status TuneCommand::makeSpace() {
         "the library of " + target.machine.name() +
         " has no GEMM with quantized weights, so weight types are ignored");
   chooseTypes(target);
-  llvm::sort(weights, [](const WeightFormat &a, const WeightFormat &b) {
-    return std::pair(-bitsOf({PolicyType::Float32, a}), a.group) <
-           std::pair(-bitsOf({PolicyType::Float32, b}), b.group);
+  llvm::sort(weights, [&](const WeightFormat &a, const WeightFormat &b) {
+    return std::pair(-bitsOf(a.type), a.group) <
+           std::pair(-bitsOf(b.type), b.group);
   });
+  Result<std::optional<OperandRecipe>> quantized = findQuantized();
+  if (!quantized.ok())
+    return quantized.status();
   Policy base = PolicySearchSpace::basePolicy(types);
   for (const std::string &text : arguments.common.sets)
     if (llvm::Error error = base.addOverride(text))
@@ -271,11 +361,17 @@ Status TuneCommand::makeSpace() {
                                   ? ""
                                   : model.samples()[range.largestSample].name});
   size_t before = costModel().compiler().diagnostics().size();
-  mlir::FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
-      costModel().entry(), target, base, types, weights, objective);
+  mlir::FailureOr<PolicySearchSpace> made =
+      PolicySearchSpace::create(costModel().entry(), target, base, types,
+                                weights, objective, std::move(*quantized));
   if (failed(made))
     return costModel().compiler().failure(before);
   space.emplace(std::move(*made));
+  if (space->countUnnamed() && !recipe.empty())
+    return Status(
+        StatusCode::InvalidArgument, "--types " + recipe,
+        "needs a name for each contraction, by which a policy exempts "
+        "it, and the model has some without; name its nodes");
   if (int64_t unnamed = space->countUnnamed())
     reporter.note(std::to_string(unnamed) +
                   " contractions have no name that a policy could match, and "
@@ -302,8 +398,8 @@ static PricedConfiguration withMoreBits(const PolicySearchSpace &space,
     for (size_t option = 0; option < variable.options.size(); ++option) {
       Choice other = found.choice;
       other[index] = int(option);
-      if (bitsOf(variable.options[option]) <=
-          bitsOf(variable.options[found.choice[index]]))
+      if (bitsOf(space, variable.options[option]) <=
+          bitsOf(space, variable.options[found.choice[index]]))
         continue;
       PricedConfiguration priced = search.price(other);
       if (priced.cost <= found.cost)
@@ -790,12 +886,8 @@ Status TuneCommand::readFlags() {
       types.push_back(*type);
     else if (form)
       weights.push_back({*form});
-    else
-      return Status(
-          StatusCode::InvalidArgument, "--types",
-          "'" + text +
-              "' is neither a compute type (f16, bf16, tf32, f32) nor a type "
-              "of quantized weights (int16, int8, int4, float8_e4m3fn)");
+    else if (Status status = readRecipe(text); !status.ok())
+      return status;
   }
   return checkTextBudget();
 }

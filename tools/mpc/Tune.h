@@ -149,6 +149,10 @@ private:
   /// infinity.
   Status checkLogits(const reference::Tensor &logits, size_t window) const;
   Status makeSpace();
+  /// Reads a recipe of --types; fails with the reason if `text` is none.
+  Status readRecipe(const std::string &text);
+  /// Finds the contractions that the recipe quantizes.
+  Result<std::optional<OperandRecipe>> findQuantized();
   /// Sets the default types and weight formats.
   void chooseTypes(const CastFusionTarget &target);
   /// Tries the cheapest configuration: if it satisfies the budget, there is
@@ -280,7 +284,11 @@ private:
   /// Allowed weight formats, from the most precise; empty if --types names
   /// none.
   std::vector<WeightFormat> weights;
+  /// The recipe in --types, as fields of a policy; null if there is none.
+  std::string recipe;
+  Json recipeFields;
   SampledModel model;
+  std::optional<OperandChanges> operandChanges;
   /// With --text: the windows, the decode step, and its ops' counterparts in
   /// the model for a window.
   std::optional<DecoderText> text;

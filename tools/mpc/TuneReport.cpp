@@ -73,6 +73,7 @@ static std::string formatText(const WeightFormat &format) {
 Json TuneCommand::policyFile(const TunedPoint &point) const {
   Json products = Json::object(), values = Json::object(),
        overrides = Json::object(), weights = Json::object();
+  bool quantizes = false;
   for (auto [variable, number] :
        llvm::zip_equal(space->getVariables(), point.priced.choice)) {
     const PolicySearchSpace::Option &option = variable.options[number];
@@ -81,7 +82,10 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
         values[name] = number ? "narrow" : "float32";
         continue;
       }
-      products[name] = stringify(option.type).str();
+      quantizes |= !option.recipe.empty();
+      // An entry exempts a contraction from the recipe.
+      if (option.recipe.empty())
+        products[name] = stringify(option.type).str();
       if (option.weights.isNarrow())
         weights[name] = formatJson(option.weights);
     }
@@ -96,6 +100,10 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
                {"extends", "mixed_float16"},
                {"compute", "float32"},
                {"store", stringify(space->getStore()).str()}};
+  if (quantizes) {
+    file.update(recipeFields);
+    file["compute"] = stringify(PolicyType::BFloat16).str();
+  }
   if (!overrides.empty())
     file["overrides"] = overrides;
   file["products"] = products;
@@ -111,7 +119,8 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
 
 Status TuneCommand::describeModel(Json &file) {
   // The graph's digest includes the weights, which quantization changes.
-  if (!file.contains("weights") || !file.contains("model"))
+  bool quantizes = file["extends"] != "mixed_float16";
+  if ((!file.contains("weights") && !quantizes) || !file.contains("model"))
     return {};
   Result<TemporaryPolicy> policy = TemporaryPolicy::write(file);
   if (!policy.ok())
@@ -147,7 +156,7 @@ Json TuneCommand::shares(const Choice &choice) const {
     Choice other = choice;
     other[index] = 0;
     for (size_t next = 0; !isNarrow && next < variable.options.size(); ++next)
-      if (!variable.options[next].weights.isNarrow())
+      if (variable.options[next].isPlain())
         other[index] = int(next);
     double change = std::fabs(all - search.plan(other, 0).error);
     Json &entry = list.emplace_back(
@@ -156,6 +165,8 @@ Json TuneCommand::shares(const Choice &choice) const {
              {"type", stringify(option.type).str()}});
     if (option.weights.isNarrow())
       entry["weights"] = formatText(option.weights);
+    if (!option.recipe.empty())
+      entry["operands"] = option.recipe;
     if (isNarrow)
       entry["error_share"] = all > 0 ? change / all : 0;
     else
@@ -249,7 +260,7 @@ Json TuneCommand::ruined(const Choice &choice) const {
     // The minimum contribution of a narrow type.
     double least = INFINITY;
     for (size_t option = 1; option < variable.options.size(); ++option) {
-      if (variable.options[option].weights.isNarrow())
+      if (!variable.options[option].isPlain())
         continue;
       Choice other = choice;
       other[index] = int(option);
@@ -259,9 +270,9 @@ Json TuneCommand::ruined(const Choice &choice) const {
         least = std::min(least, found.error - all);
     }
     double error = errorOf(budget.measure, std::max(least, 0.0));
-    bool hasTypes = llvm::any_of(
-        llvm::drop_begin(variable.options),
-        [](const auto &option) { return !option.weights.isNarrow(); });
+    bool hasTypes =
+        llvm::any_of(llvm::drop_begin(variable.options),
+                     [](const auto &option) { return option.isPlain(); });
     if (error <= budget.limit || !hasTypes)
       continue;
     std::string would = std::isfinite(error)
@@ -367,7 +378,8 @@ static std::string countTypes(const PolicySearchSpace &space,
        llvm::zip_equal(space.getVariables(), choice)) {
     if (variable.isProduct) {
       const PolicySearchSpace::Option &option = variable.options[number];
-      ++products[stringify(option.type).str()];
+      ++products[option.recipe.empty() ? stringify(option.type).str()
+                                       : option.recipe];
       if (option.weights.isNarrow())
         ++weights[formatText(option.weights)];
       continue;
@@ -710,6 +722,6 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
     return costModel().compiler().failure(before);
   explainErrors(entry, *plan, errors(), budget.measure,
                 int64_t(searched.size()), *explanation,
-                space->weightErrors(point.priced.choice, errors()));
+                space->quantizedErrors(point.priced.choice, errors()));
   return explanationToJson(*explanation);
 }

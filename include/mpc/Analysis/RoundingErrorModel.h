@@ -32,6 +32,20 @@ public:
   /// of `bits` significant bits; 0 if never computed before.
   virtual double ofWeights(mlir::Operation *op, const WeightFormat &format,
                            int bits) const = 0;
+  /// Error of quantizing the operands of `op` by the recipe of this name; 0 if
+  /// never computed before.
+  virtual double ofOperands(mlir::Operation *, llvm::StringRef) const {
+    return 0;
+  }
+};
+
+/// Error of operands that a policy quantizes, or of constants stored in its
+/// format for weights.
+struct QuantizedError {
+  mlir::Operation *op = nullptr;
+  double error = 0;
+  /// Whether both operands are quantized, not the second one alone.
+  bool both = false;
 };
 
 /// Weight of errors in the planner's objective. Plans with prices are made by

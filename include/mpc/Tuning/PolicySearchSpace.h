@@ -52,30 +52,48 @@ struct CostBudget {
   std::string text() const;
 };
 
+/// A recipe that quantizes the operands of contractions.
+struct OperandRecipe {
+  /// As in --types: "mxfp8", "row:int8".
+  std::string name;
+  /// Of a stored number, and its significand.
+  int bits = 8, significantBits = 4;
+  /// Units that multiply the numbers; nullopt if they are multiplied as bf16.
+  std::optional<MathType> unit = {};
+  /// The contractions that have it.
+  llvm::DenseSet<mlir::Operation *> ops;
+};
+
 class PolicySearchSpace {
 public:
   /// Ops that share a name have one type, those without one keep f32. `types`
   /// are the compute types of products besides f32; a product without a tf32
   /// mode is not offered it. `weights` are the formats of constants, if the
-  /// target's kernels support them, from the most precise to the least. `base`
-  /// is a policy of basePolicy(), possibly with overrides and ranges. Reports a
-  /// function that cannot be planned.
+  /// target's kernels support them, from the most precise to the least.
+  /// `recipe` is another option of its contractions, which multiply bf16.
+  /// `base` is a policy of basePolicy(), possibly with overrides and ranges.
+  /// Reports a function that cannot be planned.
   static mlir::FailureOr<PolicySearchSpace>
   create(mlir::func::FuncOp function, const CastFusionTarget &target,
          const Policy &base, llvm::ArrayRef<PolicyType> types,
-         llvm::ArrayRef<WeightFormat> weights, TuningObjective objective);
+         llvm::ArrayRef<WeightFormat> weights, TuningObjective objective,
+         std::optional<OperandRecipe> recipe = {});
 
   /// Returns a policy with f32 products and values stored in a type of `types`;
   /// otherwise that of mixed_float16.
   static Policy basePolicy(llvm::ArrayRef<PolicyType> types);
 
-  /// For a value its storage type; for a product its compute type and the
-  /// format of its weights.
+  /// For a value its storage type; for a product its compute type, and the
+  /// format of its weights or the recipe of its operands.
   struct Option {
     PolicyType type = PolicyType::Float32;
     WeightFormat weights = {};
+    /// Name of the recipe; empty if operands are not quantized.
+    std::string recipe = {};
 
-    /// "float16", "float32 with weights in int8".
+    /// Whether there is only a type.
+    bool isPlain() const { return !weights.isNarrow() && recipe.empty(); }
+    /// "float16", "float32 with weights in int8", "mxfp8".
     std::string text() const;
   };
   /// Names and options of one variable.
@@ -125,11 +143,10 @@ public:
   /// types are allowed. Both must outlive the result.
   BudgetSearchProblem searchSpace(const RoundingErrorModel &errors) const;
 
-  /// The squared error of each product whose weights have their own format in a
-  /// configuration.
-  using WeightErrors = std::vector<std::pair<mlir::Operation *, double>>;
-  WeightErrors weightErrors(const Choice &choice,
-                            const RoundingErrorModel &errors) const;
+  /// Returns the squared error of each product with quantized weights or
+  /// operands in a configuration.
+  std::vector<QuantizedError>
+  quantizedErrors(const Choice &choice, const RoundingErrorModel &errors) const;
 
   /// The variables by the names that kernels have for their ops.
   std::vector<KernelTimeModel::Variable> timedVariables() const;
@@ -138,6 +155,7 @@ public:
   /// weight formats of `choice`.
   double costOf(const PrecisionPlan &plan, const Choice &choice) const;
   const CastFusionTarget &getTarget() const { return target; }
+  const std::optional<OperandRecipe> &getRecipe() const { return recipe; }
   mlir::func::FuncOp getFunction() const { return function; }
 
 private:
@@ -147,9 +165,13 @@ private:
                     llvm::ArrayRef<WeightFormat> weights);
   void addWeights(Variable &variable, llvm::ArrayRef<WeightFormat> weights,
                   llvm::ArrayRef<mlir::Operation *> products) const;
-  /// Weight formats that differ from the product's compute type, by op.
+  /// Options with quantized weights or operands, by op.
   using Forms = llvm::MapVector<mlir::Operation *, Option>;
   Forms formsOf(const Choice &choice) const;
+  /// Bytes of the weights of `op`, and the squared error of the option.
+  int64_t bytesOf(mlir::Operation *op, const Option &option) const;
+  double errorOf(mlir::Operation *op, const Option &option,
+                 const RoundingErrorModel &errors) const;
   /// Change by `forms` of the memory traffic, and of the memory size, in bytes.
   int64_t movedBy(const PrecisionPlan &plan, const Forms &forms) const;
   int64_t keptBy(const PrecisionPlan &plan, const Forms &forms) const;
@@ -167,6 +189,7 @@ private:
   std::vector<PolicyType> types;
   TuningObjective objective = TuningObjective::Bytes;
   Policy base;
+  std::optional<OperandRecipe> recipe;
   std::vector<Variable> variables;
   std::vector<Overflowing> overflowing;
   /// Ops of a backward pass, which are separate variables.

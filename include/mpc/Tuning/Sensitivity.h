@@ -10,12 +10,14 @@
 #include "mpc/Analysis/RoundingErrorModel.h"
 #include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Tuning/Budget.h"
+#include "mpc/Tuning/OperandChanges.h"
 #include "mpc/Tuning/ReverseMode.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
+#include <map>
 
 namespace mpc {
 
@@ -45,6 +47,10 @@ public:
   /// before the first sample. Returns false if they cannot be read or are not
   /// finite.
   bool consider(mlir::Operation *op, const StoredWeights &stored);
+  /// Also estimates the error of the operands that `changes` quantizes, under
+  /// the name `recipe`; call before the first sample. `changes` belongs to this
+  /// function and must outlive this.
+  void considerOperands(llvm::StringRef recipe, OperandChanges &changes);
 
   /// Adds a sample; returns the outputs in float64. `observer` receives the
   /// results of each op. Reports failures.
@@ -60,6 +66,7 @@ public:
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
   double ofWeights(mlir::Operation *op, const WeightFormat &format,
                    int bits) const override;
+  double ofOperands(mlir::Operation *op, llvm::StringRef recipe) const override;
 
   int64_t getSamples() const { return samples; }
 
@@ -87,6 +94,8 @@ private:
   double mean(const Shares &shares, mlir::FloatType type) const;
   void addWeights(mlir::OpOperand &use, const reference::Tensor &cotangent,
                   double weight);
+  void addOperands(mlir::OpOperand &use, const reference::Tensor &cotangent,
+                   double weight);
   void add(Shares &shares, const reference::Tensor &value,
            const reference::Tensor &cotangent, double weight) const;
 
@@ -104,6 +113,14 @@ private:
   llvm::DenseMap<mlir::Value, Shares> values;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, Shares> uses;
   llvm::MapVector<mlir::Operation *, std::vector<RoundedWeights>> weights;
+  /// A recipe of quantized operands, and the share of each operand.
+  struct Recipe {
+    OperandChanges *changes;
+    llvm::MapVector<OperandChanges::Operand, Share> shares;
+    /// Of the current sample.
+    OperandChanges::Changes found;
+  };
+  std::map<std::string, Recipe> recipes;
 };
 
 } // namespace mpc

@@ -92,6 +92,10 @@ Value cpu::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
                            values.reinterpret(y, b.getI8Type())});
 }
 
+/// Prefetch distance in panels of quantized weights, in bytes. AVX2 unpacks a
+/// cache line in so many instructions that few lines are in flight.
+static constexpr int64_t kPanelAhead = 1024, kLineBytes = 64;
+
 namespace {
 /// State of one emission. The loop nest over K is built by recursion.
 class MicroKernelEmission {
@@ -274,6 +278,12 @@ private:
             math.prefetch(rows,
                           math.add(ahead.begin, math.mul(iv, ahead.stride)),
                           /*locality=*/2);
+          for (int64_t line = 0;
+               last && prefetchesPanel() && line < unroll * panelStride;
+               line += kLineBytes)
+            math.prefetch(panel.memory,
+                          math.add(columnBase, kPanelAhead + line),
+                          /*locality=*/2);
           for (int64_t k = 0; k < unroll; ++k)
             at(k, rowBase, columnBase, next);
           return next;
@@ -281,6 +291,11 @@ private:
     sums.assign(results.begin(), results.end());
     for (int64_t k = looped; k < loop.extent; ++k)
       at(k, row, column, sums);
+  }
+
+  /// Returns true if quantized weights are read once, by one row, with AVX2.
+  bool prefetchesPanel() const {
+    return panel.isScaled() && block.rows() == 1 && block.lanes == 8;
   }
 
   /// Positions per byte.
@@ -345,9 +360,40 @@ private:
     return vectors;
   }
 
+  /// Returns true if two vectors of 8-bit floats are decoded at once.
+  bool decodesPairs() const {
+    return panel.form == PanelForm::Floats8 && block.vectors % 2 == 0;
+  }
+
+  /// Loads the 8-bit floats of a step. Half of their instructions process both
+  /// vectors of a pair as 16-bit words: the bits of a bf16 whose exponent is
+  /// too small by the difference of the biases. The vectors of a pair are its
+  /// even and its odd columns.
+  SmallVector<Value> loadPairsOfFloats8(Value column) {
+    constexpr NarrowFloat kFormat = kFloat8E4M3FN;
+    constexpr int kShift = 7 - kFormat.fractionBits;
+    double power = std::ldexp(1.0, 127 - kFormat.bias);
+    SmallVector<Value> vectors;
+    for (int64_t v = 0; v < block.vectors; v += 2) {
+      Value codes = math.load(panel.memory, math.add(column, v * block.lanes),
+                              2 * block.lanes);
+      Value halves = values.bitAnd(
+          values.shiftLeft(values.extendSigned(codes, b.getI16Type()), kShift),
+          int64_t(int16_t(0x8000 | kFormat.magnitudeMask() << kShift)));
+      Value words = values.reinterpret(halves, b.getI32Type());
+      for (Value bits : {values.shiftLeft(words, 16),
+                         values.bitAnd(words, int64_t(0xffff0000))})
+        vectors.push_back(
+            values.mul(values.reinterpret(bits, block.type), power));
+    }
+    return vectors;
+  }
+
   /// Loads the integers of a step, minus their zero points, in the accumulator
   /// type and without their scale unless they have offsets.
   SmallVector<Value> loadNumbers(Value column, bool isOdd) {
+    if (decodesPairs())
+      return loadPairsOfFloats8(column);
     bool areNibbles = panel.form == PanelForm::Nibbles;
     Value at = isOdd ? math.add(column, -panel.stepPitch()) : column;
     SmallVector<Value> vectors;
@@ -414,6 +460,17 @@ private:
   /// f16 pairs are upconverted in memory order: columns j and j + columns / 2
   /// are adjacent in the accumulators until here.
   void restoreColumnOrder(SmallVectorImpl<Value> &sums) {
+    if (decodesPairs())
+      for (int64_t v = 0; v < int64_t(sums.size()); v += 2) {
+        Value even = sums[v], odd = sums[v + 1];
+        for (int64_t i : {0, 1}) {
+          SmallVector<int64_t> lanes;
+          for (int64_t lane = 0; lane < block.lanes; ++lane)
+            lanes.push_back((i * block.lanes + lane) / 2 +
+                            lane % 2 * block.lanes);
+          sums[v + i] = values.shuffle(even, odd, lanes);
+        }
+      }
     if (panel.form != PanelForm::PairsF16 || onlyLowHalves())
       return;
     for (int64_t r = 0; r < block.rows(); ++r) {

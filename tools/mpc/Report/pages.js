@@ -248,6 +248,7 @@ function begin() {
   if (kernels.length) addPage('Kernels', kernelTable);
   if (!explained && doc.kernels) addPage('Kernels', benchTable);
   if (ops.length) addPage('Ops', opTable);
+  if (explained && explained.quantized_operands) addPage('Operands', operandTable);
   if (explained && explained.warnings.length)
     addPage('Findings', () => html('div', {}, explained.warnings.map(finding)));
   figures();

@@ -53,6 +53,19 @@ function kernelTable() {
 }
 const shortList = names => names.length <= 6 ? names.join(', ') : names.slice(0, 6).join(', ') + ` and ${names.length - 6} more`;
 
+// Scales of quantized operands, and the shares of their elements that are lost.
+function operandTable() {
+  return table('Operands', [
+    {name: 'op', of: row => row.op, wrap: true},
+    {name: 'operand', of: row => ['left', 'right'][row.operand]},
+    {name: 'format', of: row => row.format},
+    {name: 'least scale', of: row => row.least_scale, number: true, cell: row => short(row.least_scale)},
+    {name: 'largest scale', of: row => row.largest_scale, number: true, cell: row => short(row.largest_scale)},
+    {name: 'saturated', of: row => row.saturated, number: true, cell: row => percent(row.saturated)},
+    {name: 'to zero', of: row => row.flushed, number: true, cell: row => percent(row.flushed)},
+  ], explained.quantized_operands);
+}
+
 function opTable() {
   const rangeOf = i => own(ranges, ops[i].name);
   return table('Ops', [
