@@ -9,9 +9,9 @@
 // RUN: mpc dump %s --policy float8_block --target cuda:sm_90a --after fuse | FileCheck %s --check-prefix=BLOCK
 
 // The weight of the second layer is a constant of 8-bit floats, along k.
-// FUSED: mpc.matmul {{.*}} (tensor<64x256xf8E4M3FN>, tensor<128x256xf8E4M3FN>) -> tensor<64x128xf32>
+// FUSED: mpc.matmul {{.*}} transpose_rhs {{.*}} (tensor<64x256xf8E4M3FN>, tensor<128x256xf8E4M3FN>) -> tensor<64x128xf32>
 // FUSED: mpc.constant {{.*}} tensor<64x128xf8E4M3FN>
-// FUSED: mpc.matmul {{.*}} (tensor<64x128xf8E4M3FN>, tensor<64x128xf8E4M3FN>) -> tensor<64x64xf32>
+// FUSED: mpc.matmul {{.*}} transpose_rhs {{.*}} (tensor<64x128xf8E4M3FN>, tensor<64x128xf8E4M3FN>) -> tensor<64x64xf32>
 // BLOCK: mpc.matmul {{.*}} (tensor<64x256xbf16>, tensor<256x128xbf16>)
 
 func.func @main(%x: tensor<64x256xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
