@@ -233,6 +233,8 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createAssignPrecisionPass(assign));
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCSEPass());
+  if (options.policy->quantizesOperands())
+    func.addPass(createMultiplyFloat8Pass());
   addVerifier(func, "precision");
   // Types determine which parameters are read in 16 bits.
   if (options.training)

@@ -118,7 +118,8 @@ template <typename Fn> static void withStorage(Type elementType, Fn fn) {
 }
 
 static bool isMpcElement(Type type) {
-  if (type.isF16() || type.isBF16() || type.isF32() || type.isF64())
+  if (type.isF16() || type.isBF16() || type.isF32() || type.isF64() ||
+      isa<Float8E4M3FNType, Float8E5M2Type>(type))
     return true;
   auto integer = dyn_cast<IntegerType>(type);
   return integer &&

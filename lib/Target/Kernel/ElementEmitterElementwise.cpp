@@ -392,6 +392,8 @@ Value Elementwise::emit() {
         *narrowFloatOf(encode.getFormat()), encode.getSaturate(),
         encode.roundingMode(), operands.size() > 1 ? operands[1] : Value());
   if (auto decode = dyn_cast<DecodeFloatOp>(op)) {
+    if (to == decode.getFormat())
+      return convert<arith::BitcastOp>(operands[0], to);
     Value number =
         decodeFloat(*this, operands[0], *narrowFloatOf(decode.getFormat()));
     return to.isF64() ? extendFloat(number, to) : number;

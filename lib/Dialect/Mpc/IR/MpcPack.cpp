@@ -113,6 +113,10 @@ LogicalResult DecodeFloatOp::verify() {
   if (isa<Float8E8M0FNUType>(getFormat()) &&
       getElementTypeOrSelf(getType()).isF16()) // C2
     return emitOpError("decodes f8E8M0FNU to f16, whose range is smaller");
+  Type element = getElementTypeOrSelf(getType());
+  if (element.getIntOrFloatBitWidth() == 8 && element != getFormat()) // C3
+    return emitOpError() << "decodes " << getFormat() << " to " << element
+                         << "; a result of 8 bits has the same format";
   return success();
 }
 

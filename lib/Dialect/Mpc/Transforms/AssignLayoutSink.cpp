@@ -195,7 +195,7 @@ struct RoundBeforeTranspose : OpRewritePattern<SelectOp> {
 //===----------------------------------------------------------------------===//
 
 /// Folds a transpose of the last two right-hand-side dimensions into
-/// transpose_rhs.
+/// transpose_rhs. Operands of 8-bit floats stay along k, as wgmma reads them.
 struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -203,6 +203,10 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
     auto transpose = op.getRhs().getDefiningOp<TransposeOp>();
     if (!transpose || op.getPacked())
       return rewriter.notifyMatchFailure(op, "right-hand side is no transpose");
+    if (isa<Float8E4M3FNType, Float8E5M2Type>(
+            getElementTypeOrSelf(op.getRhs())) &&
+        op.getTransposeRhs())
+      return rewriter.notifyMatchFailure(op, "8-bit floats extend along k");
     SmallVector<int64_t> swap(
         llvm::to_vector(llvm::seq<int64_t>(shapeOf(transpose).size())));
     std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);

@@ -45,6 +45,12 @@ static FloatType floatTypeOf(OperandType type, MLIRContext *context) {
 }
 
 Value OperandQuantizer::largestMagnitude(Value value) {
+  // A permutation has the same, and reading its result may cost a kernel.
+  while (auto move = value.getDefiningOp<MovementOpInterface>()) {
+    if (!move.isPermutation() || move->getNumOperands() != 1)
+      break;
+    value = move->getOperand(0);
+  }
   return emit.reduce<ReduceMaxOp>(emit.abs(value), allAxes(value));
 }
 

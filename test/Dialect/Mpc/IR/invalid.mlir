@@ -628,3 +628,11 @@ func.func @decode_float_c2(%c: tensor<4xui8>) {
   %0 = mpc.decode_float %c format(f8E8M0FNU) : tensor<4xui8> to tensor<4xf16>
   return
 }
+
+// -----
+
+func.func @decode_float_c3(%c: tensor<4xui8>) {
+  // expected-error @below {{'mpc.decode_float' op decodes 'f8E4M3FN' to 'f8E5M2'; a result of 8 bits has the same format}}
+  %0 = mpc.decode_float %c format(f8E4M3FN) : tensor<4xui8> to tensor<4xf8E5M2>
+  return
+}

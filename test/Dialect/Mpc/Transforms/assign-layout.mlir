@@ -103,6 +103,16 @@ func.func @transposed_right_side(%x: tensor<2x3x4xf32>, %y: tensor<2x5x4xf32>) -
   return %1 : tensor<2x3x5xf32>
 }
 
+// Operands of 8-bit floats stay along k.
+// CHECK-LABEL: func.func @float8_along_k
+// CHECK: %[[T:.+]] = mpc.transpose %arg1
+// CHECK: mpc.matmul %arg0, %[[T]] transpose_rhs
+func.func @float8_along_k(%x: tensor<8x32xf8E4M3FN>, %w: tensor<32x16xf8E4M3FN>) -> tensor<8x16xf32> {
+  %0 = mpc.transpose %w [1, 0] : tensor<32x16xf8E4M3FN> to tensor<16x32xf8E4M3FN>
+  %1 = mpc.matmul %x, %0 transpose_rhs : (tensor<8x32xf8E4M3FN>, tensor<16x32xf8E4M3FN>) -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+
 // A rounding cast is never moved past another rounding: it only swaps with the
 // transpose.
 // CHECK-LABEL: func.func @casts_stay

@@ -63,7 +63,7 @@ def Mpc_IndexInt : AnyTypeOf<[I32, I64], "i32 or i64">;
 def Mpc_Element : AnyTypeOf<[Mpc_Float, Mpc_Int], "mpc element type">;
 
 def Mpc_Tensor : RankedTensorOf<[Mpc_Element]>;
-// Operands of a matmul, and of the fusion around it.
+// Operands of a matmul, and what makes and moves them.
 def Mpc_Factor : RankedTensorOf<[Mpc_Element, F8E4M3FN, F8E5M2]>;
 def Mpc_FloatTensor : RankedTensorOf<[Mpc_Float]>;
 def Mpc_IntTensor : RankedTensorOf<[Mpc_Int]>;

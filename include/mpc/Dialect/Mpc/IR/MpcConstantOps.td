@@ -17,7 +17,7 @@ def Mpc_ConstantOp : Op<Mpc_Dialect, "constant", [Pure, ConstantLike, Mpc_Fusion
     - (C1) a resource is present and holds exactly the type's bytes.
   }];
   let arguments = (ins ElementsAttr:$value);
-  let results = (outs Mpc_Tensor:$result);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$value attr-dict";
   let hasFolder = 1;
   let hasVerifier = 1;

@@ -20,7 +20,7 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     is the result's. Products of 8-bit integers with an i32 result are exact modulo
     2^32; zero points are separate ops. Kernels multiply f8E4M3FN and f8E5M2
     operands on CUDA targets with matrix units of these types (sm_89 and later), into
-    f32; no import or policy creates them yet. The tensor cores of sm_89 and wgmma
+    f32; mpc-multiply-float8 creates them. The tensor cores of sm_89 and wgmma
     (sm_90a) keep 13 fraction bits of their sums; with `accumulate(f32)` kernels add
     the sums of 128 products in f32.
     - (C1) operands have the same element type, 8-bit integers signed or not, or

@@ -18,7 +18,7 @@ def Mpc_FusionOp : Op<Mpc_Dialect, "fusion", [IsolatedFromAbove, Pure, Mpc_CostO
     - (C2) the yielded values match the results in number and type.
   }];
   let arguments = (ins Variadic<Mpc_Factor>:$inputs, Mpc_FusionKindAttr:$kind, StrAttr:$name);
-  let results = (outs Variadic<Mpc_Tensor>:$outputs);
+  let results = (outs Variadic<Mpc_Factor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -30,7 +30,7 @@ def Mpc_FusionOp : Op<Mpc_Dialect, "fusion", [IsolatedFromAbove, Pure, Mpc_CostO
 
 def Mpc_YieldOp : Op<Mpc_Dialect, "yield", [Pure, Terminator, HasParent<"FusionOp">]> {
   let summary = "Results of a fusion";
-  let arguments = (ins Variadic<Mpc_Tensor>:$values);
+  let arguments = (ins Variadic<Mpc_Factor>:$values);
   let builders = [OpBuilder<(ins)>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }

@@ -92,12 +92,14 @@ def Mpc_DecodeFloatOp : Mpc_Op<"decode_float", "Elementwise", "4 * ::mpc::elemen
   let summary = "Values of codes of a float format of 4 to 8 bits";
   let description = [{
     Returns the number that each code of `mpc.encode_float` represents. Exact. Bits
-    above those of the format are ignored.
+    above those of the format are ignored. A matmul of 8-bit floats takes the codes
+    themselves, as a tensor of type `format`.
     - (C1) `format` is a format of `mpc.encode_float`.
     - (C2) the result is not f16 for f8E8M0FNU, whose range is larger.
+    - (C3) a result of 8 bits has the type `format`.
   }];
   let arguments = (ins Mpc_CodeTensor:$input, TypeAttr:$format);
-  let results = (outs Mpc_FloatTensor:$result);
+  let results = (outs RankedTensorOf<[Mpc_Float, F8E4M3FN, F8E5M2]>:$result);
   let assemblyFormat = "$input `format` `(` $format `)` attr-dict `:` type($input) `to` type($result)";
   let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Type":$format, "::mlir::Type":$element)>];
   let hasVerifier = 1;

@@ -15,8 +15,8 @@ def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
   let description = [{
     - (C1) both shapes have the same number of elements.
   }];
-  let arguments = (ins Mpc_Tensor:$input);
-  let results = (outs Mpc_Tensor:$result);
+  let arguments = (ins Mpc_Factor:$input);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
@@ -28,8 +28,8 @@ def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_StridedM
   let description = [{
     - (C1) `permutation` is a permutation of the input's dimensions.
   }];
-  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$permutation);
-  let results = (outs Mpc_Tensor:$result);
+  let arguments = (ins Mpc_Factor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$input $permutation attr-dict `:` type($input) `to` type($result)";
   let hasFolder = 1;
   let extraClassDeclaration = members # "bool isPermutation() { return true; }";
@@ -41,8 +41,8 @@ def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0",
   let description = [{
     - (C1) the input's shape broadcasts to the result's as NumPy's do.
   }];
-  let arguments = (ins Mpc_Tensor:$input);
-  let results = (outs Mpc_Tensor:$result);
+  let arguments = (ins Mpc_Factor:$input);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;

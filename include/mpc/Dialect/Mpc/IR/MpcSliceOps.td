@@ -15,8 +15,8 @@ def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInte
     - (C1) at least one operand; all have the same element type and rank.
     - (C2) all other extents agree; `axis` is inside the rank.
   }];
-  let arguments = (ins Variadic<Mpc_Tensor>:$inputs, I64Attr:$axis);
-  let results = (outs Mpc_Tensor:$result);
+  let arguments = (ins Variadic<Mpc_Factor>:$inputs, I64Attr:$axis);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$inputs `axis` `(` $axis `)` attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
   let extraClassDeclaration = members # [{
@@ -32,9 +32,9 @@ def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_StridedMovement]
     - (C1) the arrays have one entry per dimension; strides are positive.
     - (C2) every element read is inside the input.
   }];
-  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$sizes,
+  let arguments = (ins Mpc_Factor:$input, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$sizes,
                        OptionalAttr<DenseI64ArrayAttr>:$strides);
-  let results = (outs Mpc_Tensor:$result);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = [{
     $input $offsets $sizes (`strides` $strides^)? attr-dict `:` type($input) `to` type($result)
   }];
@@ -77,8 +77,8 @@ def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0",
   let description = [{
     - (C1) axes are ascending, unique and inside the rank.
   }];
-  let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$axes);
-  let results = (outs Mpc_Tensor:$result);
+  let arguments = (ins Mpc_Factor:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs Mpc_Factor:$result);
   let assemblyFormat = "$input `axes` `(` $axes `)` attr-dict `:` type($result)";
   let hasVerifier = 1;
   let extraClassDeclaration = members # "bool isPermutation() { return true; }";

@@ -81,6 +81,43 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def MultiplyFloat8Pass : Pass<"mpc-multiply-float8", "::mlir::func::FuncOp"> {
+  let summary = "Multiply decoded 8-bit floats on matrix units of these types";
+  let description = [{
+    Lets matmuls whose operands are decoded 8-bit floats, or constants of such
+    numbers, read the numbers themselves, along k:
+
+    ```mlir
+    %a = mpc.decode_float %codes format(f8E4M3FN) : tensor<8x32xui8> to tensor<8x32xf32>
+    %b = mpc.cast %a : tensor<8x32xf32> to tensor<8x32xbf16>
+    %0 = mpc.matmul %b, %w : (tensor<8x32xbf16>, tensor<32x16xbf16>) -> tensor<8x16xf32>
+    // becomes, with the transposed numbers of %w
+    %a = mpc.decode_float %codes format(f8E4M3FN) : tensor<8x32xui8> to tensor<8x32xf8E4M3FN>
+    %0 = mpc.matmul %a, %v transpose_rhs : (tensor<8x32xf8E4M3FN>, tensor<16x32xf8E4M3FN>) -> tensor<8x16xf32>
+    ```
+    Scales of tensors, rows and columns multiply the result, in the epilogue.
+
+    Contract in: Precision's. Contract out: the same; such matmuls have operands of
+    8 bits.
+    Numerics: the factors are the same. Sums are those of the unit
+    (TensorCoreModel.h): as published recipes do, forward products are summed with
+    the unit's accumulator, and those of the backward pass (`mpc.backward`) with f32
+    after every 128 (`accumulate(f32)`).
+    Left alone: targets without units of 8-bit floats; matmuls of f32 operands,
+    which an override types; an extent of k that is no multiple of the unit's; blocks
+    with scales of their own, which do not leave the sum over k.
+    Example: test/Dialect/Mpc/Transforms/multiply-float8.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "target in place of the module's exe.target, such as cuda:sm_90a">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numMatmuls", "matmuls", "matmuls of 8-bit floats">,
+  ];
+}
+
 def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
   let summary = "Check the output contract of a stage";
   let description = [{

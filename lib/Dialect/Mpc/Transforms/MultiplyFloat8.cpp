@@ -1,0 +1,197 @@
+//===- MultiplyFloat8.cpp - matmuls of 8-bit floats on matrix units -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Replaces the decoded operands of a matmul by their codes. Legal because
+// decoding is exact: the factors of every product are the same numbers. Runs
+// after mpc-assign-precision, so that the typed graph shows which matmuls sum
+// as the unit does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpEmitter.h"
+
+#include "mpc/Analysis/Float32Subgraphs.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Support/NarrowFloat.h"
+
+namespace mpc {
+#define GEN_PASS_DEF_MULTIPLYFLOAT8PASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+/// An operand whose elements are 8-bit floats.
+struct Float8Operand {
+  /// f8E4M3FN or f8E5M2; null if the elements are not.
+  FloatType format;
+  /// Codes, before `moves`; null for a constant.
+  Value codes;
+  /// Transposes and reshapes between the codes and the operand, last one first.
+  SmallVector<Operation *> moves;
+  DecodeFloatOp decode;
+  /// Codes of a constant.
+  ElementsAttr constant;
+};
+
+/// Returns the codes of a constant whose elements are all numbers of `format`;
+/// null if others are among them.
+ElementsAttr encodeConstant(ElementsAttr value, FloatType format) {
+  auto type = cast<RankedTensorType>(value.getType());
+  FailureOr<ElementsAttr> wide = type.getElementType().isF32()
+                                     ? FailureOr<ElementsAttr>(value)
+                                     : widenConstant(value);
+  if (failed(wide))
+    return {};
+  FailureOr<ConstantBytes> bytes = ConstantBytes::get(*wide);
+  if (failed(bytes))
+    return {};
+  ArrayRef<float> numbers = bytes->as<float>();
+  const NarrowFloat &narrow = *narrowFloatOf(format);
+  std::string codes(numbers.size(), 0);
+  for (auto [number, code] : llvm::zip_equal(numbers, codes)) {
+    uint8_t exact = narrow.encode(number);
+    if (narrow.decode(exact) != number)
+      return {};
+    code = char(exact);
+  }
+  return makeConstant(type.clone(format), std::move(codes));
+}
+
+Float8Operand float8OperandOf(Value operand) {
+  Float8Operand found;
+  MLIRContext *context = operand.getContext();
+  while (Operation *op = operand.getDefiningOp()) {
+    if (isa<TransposeOp, ReshapeOp>(op))
+      found.moves.push_back(op);
+    else if (!isa<CastOp>(op) || !isa<FloatType>(getElementTypeOrSelf(operand)))
+      break;
+    // Floats of 16 and more bits represent all numbers of 8 bits.
+    operand = op->getOperand(0);
+  }
+  if (auto decode = operand.getDefiningOp<DecodeFloatOp>()) {
+    if (isa<Float8E4M3FNType, Float8E5M2Type>(decode.getFormat())) {
+      found.format = cast<FloatType>(decode.getFormat());
+      found.codes = decode.getInput();
+      found.decode = decode;
+    }
+  } else if (auto constant = operand.getDefiningOp<mpc::ConstantOp>();
+             constant && found.moves.empty()) {
+    for (FloatType format : {FloatType(Float8E4M3FNType::get(context)),
+                             FloatType(Float8E5M2Type::get(context))})
+      if ((found.constant = encodeConstant(constant.getValue(), format))) {
+        found.format = format;
+        break;
+      }
+  }
+  return found;
+}
+
+/// Permutation that swaps the last two of `rank` dimensions.
+SmallVector<int64_t> swapOfMatrix(int64_t rank) {
+  SmallVector<int64_t> permutation =
+      llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(permutation[rank - 2], permutation[rank - 1]);
+  return permutation;
+}
+
+struct MultiplyFloat8Pass
+    : mpc::impl::MultiplyFloat8PassBase<MultiplyFloat8Pass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    FailureOr<TargetInfo> info = exe::targetOf(function, target);
+    if (failed(info))
+      return signalPassFailure();
+    const MathUnit *unit = info->unit(MathType::Float8);
+    if (!unit || function.isDeclaration())
+      return markAllAnalysesPreserved();
+    function.walk([&](MatmulOp matmul) { rewrite(matmul, *unit); });
+    if (numMatmuls == 0)
+      markAllAnalysesPreserved();
+  }
+
+private:
+  /// Emits the numbers of `operand`, along k in memory: the order that the
+  /// instructions read.
+  Value emit(OpBuilder &builder, Location loc, const Float8Operand &operand,
+             bool isAlongDepth) {
+    if (operand.constant) {
+      ElementsAttr value = operand.constant;
+      if (!isAlongDepth) {
+        FailureOr<ElementsAttr> swapped = transposeConstant(
+            value,
+            swapOfMatrix(cast<RankedTensorType>(value.getType()).getRank()));
+        if (failed(swapped))
+          return {};
+        value = *swapped;
+      }
+      return mpc::ConstantOp::create(builder, loc, value);
+    }
+    Value codes = operand.codes;
+    for (Operation *move : llvm::reverse(operand.moves)) {
+      Operation *moved = builder.clone(*move);
+      moved->setOperand(0, codes);
+      moved->getResult(0).setType(
+          cast<RankedTensorType>(move->getResult(0).getType())
+              .clone(getElementTypeOrSelf(codes)));
+      codes = moved->getResult(0);
+    }
+    OpEmitter emitter(builder, operand.decode);
+    if (!isAlongDepth)
+      codes = emitter.transpose(
+          codes,
+          swapOfMatrix(cast<RankedTensorType>(codes.getType()).getRank()));
+    return emitter.create<DecodeFloatOp>(
+        cast<RankedTensorType>(codes.getType()).clone(operand.format), codes,
+        operand.format);
+  }
+
+  void rewrite(MatmulOp matmul, const MathUnit &unit) {
+    Type result = getElementTypeOrSelf(matmul.getResult());
+    if (matmul.getPacked() || matmul.getContractionSize() % unit.multiple ||
+        !(result.isF32() || result.isBF16() || result.isF16()))
+      return;
+    Float8Operand lhs = float8OperandOf(matmul.getLhs());
+    if (!lhs.format || !isNarrow(matmul.getLhs()))
+      return;
+    Float8Operand rhs = float8OperandOf(matmul.getRhs());
+    if (!rhs.format || (lhs.constant && rhs.constant))
+      return;
+    OpBuilder builder(matmul);
+    Location loc = matmul.getLoc();
+    Value left = emit(builder, loc, lhs, !matmul.getTransposeLhs());
+    Value right = emit(builder, loc, rhs, matmul.getTransposeRhs());
+    if (!left || !right)
+      return;
+    matmul.getLhsMutable().assign(left);
+    matmul.getRhsMutable().assign(right);
+    matmul.setTransposeLhs(false);
+    matmul.setTransposeRhs(true);
+    // Recipes sum gradients in f32, and forward products as the unit does.
+    matmul.setAccumulateAttr(matmul->hasAttr(kBackwardAttr)
+                                 ? TypeAttr::get(builder.getF32Type())
+                                 : TypeAttr());
+    ++numMatmuls;
+  }
+
+  /// Returns true for 16-bit floats: an override computes others in f32.
+  static bool isNarrow(Value value) {
+    return getElementTypeOrSelf(value).getIntOrFloatBitWidth() == 16;
+  }
+};
+
+} // namespace
