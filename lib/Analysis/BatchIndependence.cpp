@@ -10,7 +10,7 @@
 
 #include "mpc/Analysis/BatchIndependence.h"
 
-#include "RowPropagation.h"
+#include "mpc/Analysis/RowPropagation.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"

@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowPropagation.h"
+#include "mpc/Analysis/RowPropagation.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
@@ -193,6 +194,12 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
       .Case<ConvOp, ConvTransposeOp, MaxPoolOp, AvgPoolOp>(
           [&](auto) -> std::optional<unsigned> {
             if (operand == 0 && dim == 0)
+              return 0u;
+            return fails("slides its window over the rows");
+          })
+      .Case<MaxPoolGradientOp, AvgPoolGradientOp>(
+          [&](auto) -> std::optional<unsigned> {
+            if (dim == 0)
               return 0u;
             return fails("slides its window over the rows");
           })

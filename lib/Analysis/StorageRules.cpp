@@ -138,6 +138,10 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
   // Some reader needs f32.
   if (builder.store == builder.wide)
     return high("the policy stores values in f32", op);
+  // Traffic depends on the number of rows and on a backward pass; roundings
+  // must not.
+  if (builder.target.machine.facts().isReproducible)
+    return high("results are reproducible and a reader needs f32", op);
   if (!born) {
     // A moved value is as precise as its source.
     bool hasSource = false;

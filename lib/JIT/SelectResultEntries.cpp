@@ -4,7 +4,7 @@
 //
 // CompileOptions::chosen: computes only the entry of a result that an argument
 // selects. The gather is moved up through the producers: for a decoder's prompt
-// the LM-head GEMM has one row.
+// the LM head and the last layer's ops after its attention have one row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 using namespace mlir;
@@ -75,37 +76,79 @@ static std::optional<EntrySources> sourcesOfReshape(ReshapeOp op,
   return std::nullopt;
 }
 
+/// A dimension that is neither reduced nor normalized over.
+static std::optional<EntrySources> sourcesOfReduction(ReductionOpInterface op,
+                                                      int64_t dimension) {
+  int64_t rank = typeOf(op->getOperand(0)).getRank();
+  bool keeps = rank == typeOf(op->getResult(0)).getRank();
+  // Other operands of these norms have the normalized dimensions only.
+  if (op->getNumOperands() > 1 && !isa<LayerNormOp, RmsNormOp>(op))
+    return std::nullopt;
+  for (int64_t own = 0, at = 0; own < rank; ++own) {
+    bool isReduced = llvm::is_contained(op.getReductionAxes(), own);
+    if (!isReduced && at == dimension)
+      return EntrySources{{0, own}};
+    at += !isReduced || keeps;
+  }
+  return std::nullopt;
+}
+
 static std::optional<EntrySources> sourcesOf(Operation *op, int64_t dimension) {
-  if (op->getNumResults() != 1 || !op->getResult(0).hasOneUse())
+  if (op->getNumResults() != 1)
     return std::nullopt;
   if (auto matmul = dyn_cast<MatmulOp>(op))
     return sourcesOfMatmul(matmul, dimension);
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return sourcesOfReshape(reshape, dimension);
+  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    return sourcesOfReduction(reduction, dimension);
   if (isa<ElementwiseOpInterface>(op))
     return sourcesOfElementwise(op, dimension);
   return std::nullopt;
 }
 
-/// Returns entry `index` of `value` along `dimension`, which stays with extent
-/// 1.
-static Value resultEntry(OpBuilder &builder, Value value, int64_t dimension,
-                         Value index) {
-  Operation *op = value.getDefiningOp();
-  std::optional<EntrySources> sources;
-  if (op)
-    sources = sourcesOf(op, dimension);
-  if (!sources) {
-    builder.setInsertionPointAfterValue(value);
-    return GatherOp::create(builder, value.getLoc(),
-                            withExtent(typeOf(value), dimension, 1), value,
-                            index, dimension);
-  }
-  for (auto [operand, own] : *sources)
-    op->setOperand(operand,
-                   resultEntry(builder, op->getOperand(operand), own, index));
-  op->getResult(0).setType(withExtent(typeOf(value), dimension, 1));
-  return value;
+/// Makes the terminator's operand `result` its entry `index` along `dimension`,
+/// which stays with extent 1. An op computes the entry only if all of its
+/// readers need just that.
+static void selectEntry(OpBuilder &builder, OpOperand &result,
+                        int64_t dimension, Value index) {
+  // Operands that need one entry of their value, and its dimension.
+  llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, int64_t>>> needed;
+  needed[result.get()].push_back({&result, dimension});
+  auto select = [&](Value value) {
+    auto uses = needed.lookup(value);
+    Operation *op = value.getDefiningOp();
+    int64_t own = uses.front().second;
+    std::optional<EntrySources> sources;
+    bool isOnly =
+        size_t(llvm::range_size(value.getUses())) == uses.size() &&
+        llvm::all_of(uses, [&](auto &use) { return use.second == own; });
+    if (op && isOnly)
+      sources = sourcesOf(op, own);
+    if (sources) {
+      for (auto [operand, from] : *sources) {
+        OpOperand &source = op->getOpOperand(operand);
+        needed[source.get()].push_back({&source, from});
+      }
+      value.setType(withExtent(typeOf(value), own, 1));
+      return;
+    }
+    for (auto [use, at] : uses) {
+      builder.setInsertionPointAfterValue(value);
+      use->set(GatherOp::create(builder, value.getLoc(),
+                                withExtent(typeOf(value), at, 1), value, index,
+                                at));
+    }
+  };
+  // All readers of a value come after its op.
+  Block &block = *result.getOwner()->getBlock();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    for (Value value : op.getResults())
+      if (needed.contains(value))
+        select(value);
+  for (Value value : block.getArguments())
+    if (needed.contains(value))
+      select(value);
 }
 
 LogicalResult mpc::selectResultEntries(func::FuncOp function,
@@ -141,8 +184,8 @@ LogicalResult mpc::selectResultEntries(func::FuncOp function,
         place, RankedTensorType::get({1}, builder.getI64Type()),
         attributes.getDictionary(builder.getContext()), function.getLoc());
     assert(succeeded(added) && "nothing refuses one more argument");
-    terminator->setOperand(result, resultEntry(builder, value, entry.axis,
-                                               function.getArgument(place)));
+    selectEntry(builder, terminator->getOpOperand(result), entry.axis,
+                function.getArgument(place));
   }
   function.setType(FunctionType::get(function.getContext(),
                                      function.getBody().getArgumentTypes(),

@@ -310,6 +310,13 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
+  // A rank owns whole segments of the global batch.
+  constexpr int64_t kSegments = 8;
+  if (options.training && trains(*options.training) &&
+      options.target.facts().isReproducible)
+    if (int64_t ranks = options.training->distribution.ranks;
+        kSegments % ranks == 0)
+      func.addPass(createSegmentBatchSumsPass({kSegments / ranks}));
   // The layout pass sinks the slices of merged matmuls.
   func.addPass(createMergeContractionsPass());
   func.addPass(createAssignLayoutPass());

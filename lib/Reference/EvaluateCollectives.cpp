@@ -16,7 +16,22 @@ using namespace mpc::reference;
 
 namespace {
 
-/// Reduction of one element's values in rank order.
+/// Combines neighbors until one value is left, as HostReduction.cpp does.
+template <typename Number>
+Number combinePairs(ArrayRef<Number> values,
+                    llvm::function_ref<Number(Number, Number)> combine) {
+  SmallVector<Number> left(values);
+  while (left.size() > 1) {
+    SmallVector<Number> next;
+    for (size_t i = 0; i < left.size(); i += 2)
+      next.push_back(i + 1 < left.size() ? combine(left[i], left[i + 1])
+                                         : left[i]);
+    left = std::move(next);
+  }
+  return left.front();
+}
+
+/// Reduction of one element's values, neighboring ranks first.
 class Reducer {
 public:
   template <typename OpTy>
@@ -26,20 +41,18 @@ public:
         rounds(roundsToTypes(rounding)) {}
 
   double reduce(ArrayRef<double> values) const {
-    double total = values.front();
-    for (double value : values.drop_front())
+    double total = combinePairs<double>(values, [&](double x, double y) {
       switch (kind) {
       case RankReduction::sum:
       case RankReduction::mean:
-        total = sum(total + value);
-        break;
+        return sum(x + y);
       case RankReduction::min:
-        total = minimum(total, value);
-        break;
+        return minimum(x, y);
       case RankReduction::max:
-        total = maximum(total, value);
-        break;
+        return maximum(x, y);
       }
+      llvm_unreachable("all kinds are covered");
+    });
     if (kind == RankReduction::mean)
       total = sum(total / double(values.size()));
     return rounds ? roundTo(total, element) : total;
@@ -47,21 +60,18 @@ public:
 
   int64_t reduce(ArrayRef<int64_t> values) const {
     IntegerKind type(element);
-    int64_t total = values.front();
-    for (int64_t value : values.drop_front())
+    return combinePairs<int64_t>(values, [&](int64_t x, int64_t y) {
       switch (kind) {
       case RankReduction::sum:
       case RankReduction::mean:
-        total = type.wrap(int64_t(uint64_t(total) + uint64_t(value)));
-        break;
+        return type.wrap(int64_t(uint64_t(x) + uint64_t(y)));
       case RankReduction::min:
-        total = type.less(value, total) ? value : total;
-        break;
+        return type.less(y, x) ? y : x;
       case RankReduction::max:
-        total = type.less(total, value) ? value : total;
-        break;
+        return type.less(x, y) ? y : x;
       }
-    return total;
+      llvm_unreachable("all kinds are covered");
+    });
   }
 
 private:

@@ -4,9 +4,10 @@
 
 For each model and policy, every level of a bit class must have one SHA-256 per output with 1, 2 and 3
 threads; with --batch, the first and the last row of a batch of 7 must have the bits of the row alone; with
---training, the results of a training step must be equal over levels. --seeds adds graphs of mpc-smith,
-each under its own policy; with --fusion, one op per kernel must have the bits of fused kernels. Levels are emulated unless --native. Finished cases are kept in --state, so that
-an interrupted run continues.
+--training, parameters after five training steps must be equal over levels, and the first step's logits
+those of inference. --seeds adds graphs of mpc-smith, each under its own policy and those of --policies;
+with --fusion, one op per kernel must have the bits of fused kernels. Levels are emulated unless --native.
+Finished cases are kept in --state, so that an interrupted run continues.
 
     bits.py --mpc build/bin/mpc --state bits.json --batch --seeds 1 1000 shared/models/*/model.onnx
 """
@@ -14,20 +15,28 @@ an interrupted run continues.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy
 
 CLASSES = {"vector": ("avx2", "avx512", "avx512vnni", "avx512bf16"), "amx": ("amx",)}
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 THREADS = (1, 2, 3)
 BATCH = 7
+STEPS = 5
 
 
 @dataclasses.dataclass
@@ -45,13 +54,16 @@ class Matrix:
 
     def __init__(self, mpc: str, state: pathlib.Path | None, native: bool) -> None:
         self.mpc, self.state, self.native = mpc, state, native
+        self.lock = threading.Lock()
         self.known: dict[str, dict[str, str]] = json.loads(state.read_text()) if state and state.exists() else {}
 
     def remembered(self, key: str, compute: Callable[[], dict[str, str]]) -> dict[str, str]:
         if key not in self.known:
-            self.known[key] = compute()
-            if self.state:
-                self.state.write_text(json.dumps(self.known))
+            found = compute()
+            with self.lock:
+                self.known[key] = found
+                if self.state:
+                    self.state.write_text(json.dumps(self.known))
         return self.known[key]
 
     def call(self, *command: str) -> str:
@@ -97,27 +109,65 @@ def check_levels(matrix: Matrix, case: Case, all_threads: bool) -> Iterator[str]
         yield from first_difference(runs(), bit_class)
 
 
-def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
-    """Yields what differs over levels in the results of a training step: parameters, state and loss."""
-    for bit_class, levels in CLASSES.items():
-        def step(level: str) -> dict[str, str]:
-            with tempfile.TemporaryDirectory() as folder:
-                target = f"cpu:{level}{'-emulated' if matrix.is_emulated(level) else ''}"
-                matrix.call("compile", str(case.model), "--input", str(case.inputs), "--policy", case.policy,
-                            "--reproducible", "--training", "step optimizer=adam", "--target", target,
-                            "-o", f"{folder}/step.mpcx")
-                return matrix.digests(f"{folder}/step.mpcx")
+def labels_for(matrix: Matrix, step: str, inputs: pathlib.Path | None) -> numpy.ndarray:
+    """Returns labels for a training step, which names their type in the error without them."""
+    import numpy
 
-        runs = ((level, matrix.remembered(f"{case.name}: step on {level}", lambda level=level: step(level)))
-                for level in levels)
+    done = subprocess.run([matrix.mpc, "run", step, "--input", str(inputs), "--quiet"], capture_output=True, text=True,
+                          check=False)
+    found = re.search(r"input 'label': has no array; add (\w+)\[([\d,]*)\]", done.stderr)
+    if not found:
+        raise RuntimeError(f"{step}: wants no labels: {done.stderr.strip()}")
+    shape = [int(extent) for extent in found[2].split(",") if extent]
+    integers = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape) % 2
+    return integers.astype(numpy.int32 if found[1] == "i32" else numpy.float32)
+
+
+def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
+    """Yields what differs over levels after some training steps: parameters, state, loss and logits.
+
+    Labels are generated. The first step's logits must be those of inference.
+    """
+    import numpy
+
+    def steps(level: str) -> dict[str, str]:
+        target = f"cpu:{level}{'-emulated' if matrix.is_emulated(level) else ''}"
+        with tempfile.TemporaryDirectory() as folder:
+            step, labels, state = f"{folder}/step.mpcx", f"{folder}/labels.npz", f"{folder}/state.npz"
+            matrix.call("compile", str(case.model), "--input", str(case.inputs), "--policy", case.policy,
+                        "--reproducible", "--training", "step optimizer=adam", "--target", target, "-o", step)
+            numpy.savez(labels, label=labels_for(matrix, step, case.inputs))
+            found: dict[str, str] = {}
+            for number in range(STEPS):
+                before = ["--input", state] if number else []
+                outputs = matrix.digests(step, "--input", str(case.inputs), "--input", labels, *before,
+                                         "--output", state)
+                if number == 0:
+                    found = {f"first {name}": digest for name, digest in outputs.items()}
+            return found | outputs
+
+    for bit_class, levels in CLASSES.items():
+        runs = [(level, matrix.remembered(f"{case.name}: {STEPS} steps on {level}",
+                                          lambda level=level: steps(level))) for level in levels]
         yield from first_difference(runs, bit_class)
+        inference = matrix.remembered(f"{case.name}: inference on {levels[0]}", lambda level=levels[0]: matrix.digests(
+            str(case.model), "--input", str(case.inputs), *matrix.flags(case, level)))
+        # Training normalizes with a batch's statistics.
+        if not any("running_mean" in name for name in runs[0][1]):
+            for name, digest in inference.items():
+                if runs[0][1].get(f"first {name}", digest) != digest:
+                    yield f"class {bit_class}: {name} of a training step differs from inference"
 
 
 def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
-    """Yields which rows of a batch differ from the row alone; the first dimension is the batch."""
+    """Yields which rows of a batch differ from the row alone; the first dimension is the batch.
+
+    A model with a fixed batch has no row alone: its first row among others is the reference.
+    """
     import numpy
 
-    rows = {name: array[:1] for name, array in numpy.load(case.inputs).items()}
+    given = dict(numpy.load(case.inputs))
+    rows = {name: array[:1] for name, array in given.items()}
 
     def outputs(level: str, arrays: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
         with tempfile.TemporaryDirectory() as folder:
@@ -128,18 +178,23 @@ def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
             return dict(numpy.load(f"{folder}/out.npz"))
 
     def differences(level: str) -> dict[str, str]:
-        alone, found = outputs(level, rows), {}
-        for place in (0, BATCH - 1):
+        size, found = BATCH, {}
+        try:
+            alone = outputs(level, rows)
+        except RuntimeError:
+            size = len(next(iter(given.values())))
+            alone = {name: array[:1] for name, array in outputs(level, given).items()}
+        for place in {0, size - 1}:
             batch = {}
             for name, row in rows.items():
                 # The other rows hold the same values in another order.
-                others = [numpy.roll(row, i + 1, axis=-1) for i in range(BATCH)]
+                others = [numpy.roll(row, i + 1, axis=-1) for i in range(size)]
                 others[place] = row
                 batch[name] = numpy.concatenate(others)
             together = outputs(level, batch)
             for name, array in alone.items():
                 if array.tobytes() != together[name][place:place + 1].tobytes():
-                    found[name] = f"row {place} of {BATCH} differs from the row alone"
+                    found[name] = f"row {place} of {size} differs from the row alone"
         return found
 
     for bit_class, levels in CLASSES.items():
@@ -152,7 +207,9 @@ def check_fusion(matrix: Matrix, case: Case) -> Iterator[str]:
     """Yields what differs between a graph in fused kernels and with one op per kernel."""
     head, function, body = case.model.read_text().partition(") {\n")
     alone = case.model.with_suffix(".unfused.mlir")
-    alone.write_text(f"{head}) attributes {{mpc.unfused}} {{\n{body}" if function else head)
+    if not function:
+        raise RuntimeError(f"{case.model}: has no function to mark as unfused")
+    alone.write_text(f"{head}) attributes {{mpc.unfused}} {{\n{body}")
     for bit_class, levels in CLASSES.items():
         flags = matrix.flags(case, levels[0])
         runs = ((name, matrix.remembered(f"{case.name}: {name} on {levels[0]}",
@@ -182,45 +239,59 @@ def main() -> int:
     parser.add_argument("--mpc", default="mpc")
     parser.add_argument("--smith", default="mpc-smith")
     parser.add_argument("--seeds", nargs=2, type=int, metavar=("FIRST", "LAST"), help="graphs of mpc-smith")
-    parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--policies", nargs="*", help=f"policies of models (default: {' '.join(POLICIES)}), and "
+                        "of generated graphs beside their own (default: none)")
     parser.add_argument("--state", type=pathlib.Path, help="file of finished cases")
     parser.add_argument("--batch", action="store_true", help="also compare rows of a batch")
     parser.add_argument("--training", action="store_true", help="also compare training steps")
     parser.add_argument("--fusion", action="store_true", help="also compare fused and unfused generated graphs")
     parser.add_argument("--native", action="store_true", help="use this machine's units, without emulation")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at once")
     parser.add_argument("--minutes", type=float, default=60, help="time limit")
     arguments = parser.parse_args()
     matrix = Matrix(arguments.mpc, arguments.state, arguments.native)
     end = time.monotonic() + 60 * arguments.minutes
-    wrong = count = 0
-    with tempfile.TemporaryDirectory() as folder:
+
+    def problems_of(case: Case) -> list[str] | None:
+        if time.monotonic() > end:
+            return None
+        try:
+            problems = list(check_levels(matrix, case, all_threads=case.inputs is not None))
+            if arguments.batch and case.inputs:
+                problems += check_batch(matrix, case)
+            if arguments.training and case.inputs:
+                problems += check_training(matrix, case)
+            if arguments.fusion and not case.inputs:
+                problems += check_fusion(matrix, case)
+            return problems
+        except RuntimeError as error:
+            return [str(error)]
+
+    wrong = count = late = 0
+    with (tempfile.TemporaryDirectory() as folder,
+          concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool):
         cases = [Case(f"{model.parent.name} {policy}", model, policy, inputs=model.parent / "inputs.npz")
-                 for model in arguments.models for policy in arguments.policies]
+                 for model in arguments.models for policy in arguments.policies or POLICIES]
         first, last = arguments.seeds or (0, -1)
-        lazy = itertools.chain(cases, (generated(arguments.smith, seed, pathlib.Path(folder))
-                                       for seed in range(first, last + 1)))
-        for case in lazy:
-            if time.monotonic() > end:
-                print(f"out of time after {count} cases; --state continues")
-                return 1
+        graphs = (generated(arguments.smith, seed, pathlib.Path(folder)) for seed in range(first, last + 1))
+        graphs = (each for case in graphs
+                  for each in (case, *(dataclasses.replace(case, policy=policy, name=f"{case.name} {policy}")
+                                       for policy in arguments.policies or () if policy != case.policy)))
+        cases = [*cases, *graphs]
+        for case, problems in zip(cases, pool.map(problems_of, cases)):
+            if problems is None:
+                late += 1
+                continue
             count += 1
-            try:
-                problems = list(check_levels(matrix, case, all_threads=case.inputs is not None))
-                if arguments.batch and case.inputs:
-                    problems += check_batch(matrix, case)
-                if arguments.training and case.inputs:
-                    problems += check_training(matrix, case)
-                if arguments.fusion and not case.inputs:
-                    problems += check_fusion(matrix, case)
-            except RuntimeError as error:
-                problems = [str(error)]
             wrong += bool(problems)
             if problems or case.inputs:
                 print(f"{case.name}: {'DIFFERENT' if problems else 'equal'}", flush=True)
             for problem in problems:
-                print(f"  {problem}")
+                print(f"  {problem}", flush=True)
+    if late:
+        print(f"out of time before {late} cases; --state continues")
     print(f"{wrong} of {count} cases differ")
-    return 4 if wrong else 0
+    return 4 if wrong else bool(late)
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ struct Collective {
 
   Kind kind = Kind::AllReduce;
   /// Reduction of AllReduce and ReduceScatter. Deterministic: terms are added
-  /// in rank order in type `accumulate`; a mean divides the sum by the number
-  /// of ranks; the result is rounded once to `element`, to nearest even. A NaN
-  /// of any rank gives the same quiet NaN, also for Min and Max. Integer sums
-  /// wrap around. All ranks get the same bits. With one rank the result is a
-  /// copy.
+  /// neighboring ranks first, in type `accumulate`; a mean divides the sum by
+  /// the number of ranks; the result is rounded once to `element`, to nearest
+  /// even. A NaN of any rank gives the same quiet NaN, also for Min and Max.
+  /// Integer sums wrap around. All ranks get the same bits. With one rank the
+  /// result is a copy.
   Reduction reduction = Reduction::Sum;
   /// Type of all tensors and of the communication. Reductions support f16,
   /// bf16, f32, f64, i32 and i64; other collectives any type.

@@ -9,11 +9,13 @@
 #include "HostReduction.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 using namespace mpc;
 
@@ -144,17 +146,28 @@ void reduce(const void *rows, size_t ranks, size_t count, void *result) {
   using Value = typename Sum::Value;
   const auto *from = static_cast<const Stored *>(rows);
   auto *to = static_cast<Stored *>(result);
-  Value sums[kBlock];
+  // Partial results of 1, 2, 4, ... ranks that wait for their neighbors.
+  std::vector<std::array<Value, kBlock>> levels(std::bit_width(ranks) + 1);
   for (size_t begin = 0; begin < count; begin += kBlock) {
     size_t length = std::min(kBlock, count - begin);
-    for (size_t i = 0; i < length; ++i)
-      sums[i] = static_cast<Value>(Element::load(from[begin + i]));
-    for (size_t rank = 1; rank < ranks; ++rank) {
+    size_t depth = 0;
+    auto combine = [&] {
+      --depth;
+      for (size_t i = 0; i < length; ++i)
+        levels[depth - 1][i] =
+            join<reduction, Sum>(levels[depth - 1][i], levels[depth][i]);
+    };
+    for (size_t rank = 0; rank < ranks; ++rank) {
       const Stored *row = from + rank * count + begin;
       for (size_t i = 0; i < length; ++i)
-        sums[i] = join<reduction, Sum>(
-            sums[i], static_cast<Value>(Element::load(row[i])));
+        levels[depth][i] = static_cast<Value>(Element::load(row[i]));
+      ++depth;
+      for (size_t pairs = rank + 1; pairs % 2 == 0; pairs /= 2)
+        combine();
     }
+    while (depth > 1)
+      combine();
+    std::array<Value, kBlock> &sums = levels.front();
     if constexpr (reduction == Collective::Reduction::Mean) {
       auto divisor = static_cast<Value>(ranks);
       for (size_t i = 0; i < length; ++i)

@@ -56,10 +56,14 @@ private:
   Value keyHeadOf(Value head) const {
     return math.div(head, batchShape.back() / keyShape.end()[-3]);
   }
-  /// Computes the scores of row `row` of the head for `count` positions (1 or
-  /// the number of vector lanes) from `first` on; it is row `local` of the
-  /// item.
-  void emitDecodeScores(int64_t row, Value local, Value first, int64_t count);
+  /// Computes the scores of head `number` of the item for as many positions
+  /// from `first` on as a vector has lanes; those after the last position
+  /// repeat its score if `clamps`.
+  void emitDecodeScores(Value number, Value first, bool clamps);
+  /// The same for the row `row` of the head, summed over lanes; and for all of
+  /// its rows, each sum a chain over the depth as of the micro-kernel.
+  Value sumOverLanes(int64_t row, ArrayRef<Value> places);
+  Carried sumOverDepth(ArrayRef<Value> places);
   /// Accumulates the weighted values of positions [first, last) in row `local`.
   void accumulateDecodeValues(Value local, Value first, Value last);
   /// Rows of keys or values to prefetch, and those of their scales.
@@ -96,6 +100,9 @@ private:
                     math.sub(position, firstPosition));
   }
   void emitSoftmax(Value row, Value local, Range range);
+  /// Adds `weights`, at most 1, to the sums `sofar`, and reduces these.
+  Carried addWeights(ValueRange sofar, Value weights);
+  Value totalOf(ValueRange sums);
   /// Scaled and masked scores of `lanes` positions from `column` on.
   Value maskScores(Value scores, Value row, Value column, int64_t lanes,
                    Value mask);
@@ -138,8 +145,8 @@ private:
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t queryPitch = 0, scorePitch = 0;
   Value queryMemory, scores, inverses, tile;
-  /// Scales of the item's keys, contiguous, if these are packed.
-  Value keyFactors;
+  /// Scales of the item's keys and values, contiguous, if these are packed.
+  Value keyFactors, valueFactors;
   FetchedRows keyRows, valueRows;
   /// The item's split of the keys, its first head, and the partial results.
   Value part, leadingHead, partials;
@@ -191,12 +198,14 @@ void AttentionEmitter::prepare() {
   queryPitch = collides ? depth + 64 / rowBytes : depth;
   queryMemory = blocks.packsLeft() ? area(split.largest() * queryPitch, rowType)
                                    : inPlace(op.getQuery(), rowType);
-  scorePitch = key.panels * key.columns;
+  scorePitch = llvm::alignTo(key.panels * key.columns, 2 * lanes);
   if (scorePitch * bytesPerElement(sumType) % 4096 == 0)
     scorePitch += lanes;
   scores = area(split.largest() * scorePitch, sumType);
   if (keyScales)
     keyFactors = area(scorePitch, sumType);
+  if (valueScales)
+    valueFactors = area(scorePitch, sumType);
   inverses = stack(split.largest());
   tile = stack(split.largest() * value.columns);
 }
@@ -231,9 +240,11 @@ Value AttentionEmitter::scaleAt(Value scales, Value position) {
 }
 
 void AttentionEmitter::packKey() {
-  if (keyFactors)
-    math.loop(positions,
-              [&](Value at) { store(scaleAt(keyScales, at), keyFactors, at); });
+  for (auto [scales, factors] :
+       {std::pair(keyScales, keyFactors), std::pair(valueScales, valueFactors)})
+    if (factors)
+      math.loop(positions,
+                [&](Value at) { store(scaleAt(scales, at), factors, at); });
   math.loop(key.panels, [&](Value number) {
     packPanel(keyNumbers, keyHead, /*transposed=*/true, number, key.columns,
               math.constant(0), key.depth, key.panel.memory,
@@ -253,7 +264,7 @@ void AttentionEmitter::packValue() {
         place.append({at, Value()});
         forPowers(used, 2 * lanes, [&](int64_t column, int64_t run) {
           place.back() = math.add(first, column);
-          copyRun(op.getValue(), place, run, value.panel.memory,
+          copyRun(valueNumbers, place, run, value.panel.memory,
                   math.add(target, column));
         });
         clear(value.panel.memory, target, used, value.columns, 2 * lanes);
@@ -392,89 +403,113 @@ static Value sumOfHalves(ValueMath &values, Value vector) {
                                    0);
 }
 
-/// Softmax of one row: turns the scores of `range` into exponentials and stores
-/// the inverse of their sum; both are 0 for a fully masked row. For split-KV it
-/// stores the partial maximum and sum instead.
+/// Reproducible sums of weights are of integers, whose order is free: leading
+/// or trailing masked positions, lanes and vectors do not change their bits. A
+/// weight is at most 1 and has this many bits per integer.
+static constexpr int64_t kWeightBits = 30;
+
+Carried AttentionEmitter::addWeights(ValueRange sofar, Value weights) {
+  if (!contraction.target.isReproducible)
+    return {values.add(sofar[0], weights)};
+  // A NaN among the weights makes the weighted values NaN.
+  Value isNumber = values.compare(arith::CmpFPredicate::OLE, weights, 1.0);
+  Value rest =
+      values.select(isNumber, weights, values.constant(weights.getType(), 1.0));
+  Carried next;
+  for (Value sum : sofar) {
+    Value one = values.constant(rest.getType(), double(1 << kWeightBits)),
+          half = values.constant(rest.getType(), 0.5);
+    bool isLast = next.size() + 1 == sofar.size();
+    rest = isLast ? values.fma(rest, one, half) : values.mul(rest, one);
+    Value integer = values.toInt(rest, b.getI32Type());
+    next.push_back(
+        values.add(sum, values.extendSigned(integer, b.getI64Type())));
+    if (!isLast)
+      rest = values.sub(rest, values.toFloat(integer, sumType));
+  }
+  return next;
+}
+
+Value AttentionEmitter::totalOf(ValueRange sums) {
+  if (!contraction.target.isReproducible)
+    return sumOfHalves(values, sums[0]);
+  Value total;
+  for (Value sum : llvm::reverse(sums)) {
+    Value number = values.toFloat(sumOfHalves(values, sum), b.getF64Type());
+    total =
+        total ? values.fma(total, 1.0 / (1 << kWeightBits), number) : number;
+  }
+  total = values.mul(total, 1.0 / (1 << kWeightBits));
+  return sumType.isF64() ? total : values.truncateFloat(total, sumType);
+}
+
+/// Softmax of one row: turns the scores of `range` into exponentials, times the
+/// scales of packed values, and stores the inverse of their sum; both are 0 for
+/// a fully masked row. For split-KV it stores the partial maximum and sum
+/// instead.
 void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   firstPosition = range.begin;
+  // A row's pitch in scratch has room for the vectors that cover the row.
   int64_t wide = 2 * lanes, rest = positions % wide;
   Value behind = math.constant(positions - rest),
         whole = math.min(range.end, behind);
   auto type = VectorType::get({wide}, sumType);
-  Value none = values.constant(type, -kInfinity);
-
-  // A row's pitch in scratch is a whole number of panels, at least as long as
-  // the vectors that cover the row.
-  bool vectorTail =
-      rest && scorePitch >= (positions - rest) % partPositions + wide;
-  int64_t tailLanes =
-      vectorTail ? wide : llvm::PowerOf2Ceil(std::max<int64_t>(rest, 1));
-  auto tailType = VectorType::get({tailLanes}, sumType);
   Value tailMask;
-  if (rest && rest < tailLanes)
+  if (rest)
     tailMask = vector::ConstantMaskOp::create(
-        b, loc, VectorType::get({tailLanes}, b.getI1Type()),
+        b, loc, VectorType::get({wide}, b.getI1Type()),
         ArrayRef<int64_t>{rest});
-
-  auto first = [&](Value column, VectorType of, Value mask) {
-    Value at = scoreAt(local, column);
-    Value loaded = math.load(scores, at, of);
-    if (keyFactors)
-      loaded = values.mul(loaded, math.load(keyFactors, column, of));
-    loaded = maskScores(loaded, row, column, of.getDimSize(0), mask);
-    math.store(loaded, scores, at);
-    return loaded;
-  };
-  auto reduceLoop = [&](Value init,
-                        llvm::function_ref<Value(Value, Value)> step) {
-    if (positions < wide)
-      return init;
-    return math.loop(range.begin, whole, wide, init,
-                     [&](Value column, ValueRange sofar) {
-                       return Carried{step(column, sofar[0])};
-                     })[0];
-  };
-  auto largestOf = [&](Value vector) -> Value {
-    return vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXIMUMF,
-                                       vector);
-  };
-
-  // With split-KV, only the last split has a remainder.
-  auto withRest = [&](Value before, llvm::function_ref<Value()> after) {
+  auto reduce = [&](ValueRange init,
+                    llvm::function_ref<Carried(Value column, Value mask,
+                                               ValueRange sofar)>
+                        step) {
+    Carried sofar(init);
+    if (positions >= wide)
+      sofar = math.loop(range.begin, whole, wide, init,
+                        [&](Value column, ValueRange sofar) {
+                          return step(column, Value(), sofar);
+                        });
     if (!rest)
-      return before;
+      return sofar;
     if (parts == 1)
-      return after();
+      return step(behind, tailMask, sofar);
+    // With split-KV, only the last split has a remainder.
     return math.choose(
-        math.less(behind, range.end), before.getType(),
-        [&] { return Carried{after()}; }, [&] { return Carried{before}; })[0];
+        math.less(behind, range.end), init.getTypes(),
+        [&] { return step(behind, tailMask, sofar); }, [&] { return sofar; });
   };
 
-  Value largest = reduceLoop(none, [&](Value column, Value sofar) {
-    return formula.larger(sofar, first(column, type, Value()));
-  });
-  largest = largestOf(largest);
-  largest = withRest(largest, [&] {
-    Value tail = first(behind, tailType, tailMask);
-    return formula.larger(largest, largestOf(tail));
-  });
-  Value shift = formula.shift(largest);
+  Value largest =
+      reduce(values.constant(type, -kInfinity), [&](Value column, Value mask,
+                                                    ValueRange sofar) {
+        Value at = scoreAt(local, column);
+        Value loaded = math.load(scores, at, type);
+        if (keyFactors)
+          loaded = values.mul(loaded, math.load(keyFactors, column, type));
+        loaded = maskScores(loaded, row, column, wide, mask);
+        math.store(loaded, scores, at);
+        return Carried{formula.larger(sofar[0], loaded)};
+      })[0];
+  largest = vector::ReductionOp::create(b, loc, vector::CombiningKind::MAXIMUMF,
+                                        largest);
+  Value shift = formula.shift(largest), shifts = splatted(shift, wide);
 
-  auto second = [&](Value column, VectorType of) -> Value {
+  SmallVector<Value> zeros;
+  if (!contraction.target.isReproducible)
+    zeros = {values.constant(type, 0.0)};
+  else
+    zeros.assign(sumType.isF64() ? 2 : 1,
+                 values.integer(type.clone(b.getI64Type()), 0));
+  Carried sums = reduce(zeros, [&](Value column, Value, ValueRange sofar) {
     Value at = scoreAt(local, column);
-    Value power = formula.power(math.load(scores, at, of),
-                                splatted(shift, of.getDimSize(0)));
+    Value power = formula.power(math.load(scores, at, type), shifts);
+    Carried next = addWeights(sofar, power);
+    if (valueFactors)
+      power = values.mul(power, math.load(valueFactors, column, type));
     math.store(power, scores, at);
-    return power;
-  };
-  Value sum =
-      reduceLoop(values.constant(type, 0.0), [&](Value column, Value sofar) {
-        return values.add(sofar, second(column, type));
-      });
-  sum = sumOfHalves(values, sum);
-  sum = withRest(sum, [&] {
-    return values.add(sum, sumOfHalves(values, second(behind, tailType)));
+    return next;
   });
+  Value sum = totalOf(sums);
   if (parts > 1) {
     storePartialRow(local, largest, sum);
     return;
@@ -495,23 +530,8 @@ FailureOr<int64_t> cpu::emitAttention(const ContractionKernel &kernel) {
 //===----------------------------------------------------------------------===//
 
 /// Horizontal sums of as many vectors as they have lanes, in order: pairwise
-/// sums of neighbors, of two vectors into one, until one is left. The scalar
-/// sum of a single vector, in the same order.
+/// sums of neighbors, of two vectors into one, until one is left.
 static Value sumEach(ValueMath &values, SmallVector<Value> vectors) {
-  if (vectors.size() == 1) {
-    Value sum = vectors.front();
-    for (int64_t lanes = cast<VectorType>(sum.getType()).getNumElements() / 2;
-         lanes >= 1; lanes /= 2) {
-      SmallVector<int64_t> even, odd;
-      for (int64_t i = 0; i < lanes; ++i) {
-        even.push_back(2 * i);
-        odd.push_back(2 * i + 1);
-      }
-      sum = values.add(values.shuffle(sum, sum, even),
-                       values.shuffle(sum, sum, odd));
-    }
-    return vector::ExtractOp::create(values.getBuilder(), sum.getLoc(), sum, 0);
-  }
   int64_t lanes = vectors.size();
   SmallVector<int64_t> even, odd;
   for (int64_t i = 0; i < lanes; ++i) {
@@ -614,15 +634,14 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
   math.loop(range.begin, whole, lanes, [&](Value at) {
     forHeads([&](Value number) {
       fetchShare(keyRows, math.add(at, keysAhead), lanes, number);
-      for (int64_t row = 0; row < length; ++row)
-        emitDecodeScores(row, math.add(math.mul(number, length), row), at,
-                         lanes);
+      emitDecodeScores(number, at, /*clamps=*/false);
     });
   });
-  math.loop(whole, range.end, 1, [&](Value at) {
-    forRows(
-        [&](int64_t row, Value local) { emitDecodeScores(row, local, at, 1); });
-  });
+  if (positions % lanes)
+    math.loop(whole, range.end, lanes, [&](Value at) {
+      forHeads(
+          [&](Value number) { emitDecodeScores(number, at, /*clamps=*/true); });
+    });
   int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kValueBlock);
   forHeads([&](Value number) {
     fetchShare(valueRows, range.begin, valuesAhead, number);
@@ -703,29 +722,73 @@ void AttentionEmitter::fetchRow(const InPlaceRow &row, Value position) {
             });
 }
 
-void AttentionEmitter::emitDecodeScores(int64_t row, Value local, Value first,
-                                        int64_t count) {
-  SmallVector<Value> query;
-  for (int64_t d = 0; d < depth; d += lanes) {
-    query.push_back(loadOf(op.getQuery(), head, math.constant(row),
-                           math.constant(d), lanes));
-  }
-  SmallVector<Value> sums;
-  for (int64_t i = 0; i < count; ++i) {
+Value AttentionEmitter::sumOverLanes(int64_t row, ArrayRef<Value> places) {
+  auto partOf = [&](Value tensor, ArrayRef<Value> head, Value at, int64_t d) {
+    return loadOf(tensor, head, at, math.constant(d), lanes);
+  };
+  SmallVector<Value> query, sums;
+  for (int64_t d = 0; d < depth; d += lanes)
+    query.push_back(partOf(op.getQuery(), head, math.constant(row), d));
+  for (Value place : places) {
     Value sum;
     for (auto [part, factor] : llvm::enumerate(query)) {
-      Value key = loadOf(keyNumbers, keyHead, math.add(first, i),
-                         math.constant(int64_t(part) * lanes), lanes);
+      Value key = partOf(keyNumbers, keyHead, place, int64_t(part) * lanes);
       sum = sum ? values.fma(key, factor, sum) : values.mul(key, factor);
     }
-    if (keyScales)
-      sum = values.mul(sum,
-                       splatted(scaleAt(keyScales, math.add(first, i)), lanes));
     sums.push_back(sum);
   }
-  Value at = scoreAt(local, first);
-  Value each = sumEach(values, std::move(sums));
-  math.store(each, scores, at);
+  return sumEach(values, std::move(sums));
+}
+
+Carried AttentionEmitter::sumOverDepth(ArrayRef<Value> places) {
+  auto type = VectorType::get({lanes}, sumType);
+  SmallVector<Value> zeros(length, values.constant(type, 0.0));
+  return math.loop(
+      math.constant(0), math.constant(depth), lanes, zeros,
+      [&](Value first, ValueRange sofar) {
+        SmallVector<Value> keys;
+        for (Value place : places)
+          keys.push_back(loadOf(keyNumbers, keyHead, place, first, lanes));
+        keys = transposed(keys);
+        Carried sums(sofar);
+        for (int64_t row = 0; row < length; ++row) {
+          Value query =
+              loadOf(op.getQuery(), head, math.constant(row), first, lanes);
+          for (int64_t d = 0; d < lanes; ++d) {
+            SmallVector<int64_t> same(lanes, d);
+            sums[row] = values.fma(keys[d], values.shuffle(query, query, same),
+                                   sums[row]);
+          }
+        }
+        return sums;
+      });
+}
+
+void AttentionEmitter::emitDecodeScores(Value number, Value first,
+                                        bool clamps) {
+  SmallVector<Value> places;
+  for (int64_t i = 0; i < lanes; ++i) {
+    Value place = math.add(first, i);
+    places.push_back(clamps ? math.min(place, positions - 1) : place);
+  }
+  Carried chains;
+  if (contraction.target.isReproducible)
+    chains = sumOverDepth(places);
+  Value scales;
+  if (keyScales) {
+    SmallVector<Value> each;
+    for (Value place : places)
+      each.push_back(scaleAt(keyScales, place));
+    scales = vector::FromElementsOp::create(
+        b, loc, VectorType::get({lanes}, sumType), each);
+  }
+  for (int64_t row = 0; row < length; ++row) {
+    Value each = chains.empty() ? sumOverLanes(row, places) : chains[row];
+    if (scales)
+      each = values.mul(each, scales);
+    math.store(each, scores,
+               scoreAt(math.add(math.mul(number, length), row), first));
+  }
 }
 
 void AttentionEmitter::accumulateDecodeValues(Value local, Value first,

@@ -468,13 +468,8 @@ void BlockingChoice::cutKeys() {
       fetchesRows ? heads : std::min(kMostHeads, row ? heads : readers);
   while (heads % blocksPerItem != 0)
     --blocksPerItem;
-  // The order of a canonical sum depends on the position of a key only.
-  if (c.target.isReproducible) {
-    if (positions > kSegmentSteps)
-      chunk = kSegmentSteps;
-    return;
-  }
-  if (outer / blocksPerItem >= kManyItems)
+  // A canonical sum has one maximum and one chain per element.
+  if (c.target.isReproducible || outer / blocksPerItem >= kManyItems)
     return;
   int64_t run = storedKeyBytes(op);
   if (row)
@@ -540,8 +535,7 @@ static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
                  blocks.getPanelsPerItem() == 0 && !blocks.packsLeft() &&
                  !blocks.packsRight() && !blocks.fetchesResiduals();
   if (isPlain && heads % blocks.getBlocksPerItem() == 0 &&
-      (!c.target.isReproducible ||
-       blocks.getChunk() == (positions > kSegmentSteps ? kSegmentSteps : 0)) &&
+      (!c.target.isReproducible || blocks.getChunk() == 0) &&
       blocks.getChunk() < positions && blocks.getChunk() % whole == 0 &&
       (!blocks.fetchesRows() || readsWholeRows(op)))
     return success();

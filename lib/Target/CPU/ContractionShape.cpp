@@ -150,9 +150,6 @@ FailureOr<Contraction> Contraction::get(Operation *op,
   c.target = target;
   c.sumType = sumTypeOf(op);
   c.lanes = vectorLanes(c.sumType, target);
-  // Softmax and the scores of few rows are summed over lanes.
-  if (isa<AttentionOp>(op))
-    c.lanes *= target.summedLanes() / target.lanes();
   // A canonical sum has one accumulator at a time.
   if (!target.isReproducible)
     c.multiplyAddsInFlight = target.info().facts().multiplyAddsInFlight;

@@ -560,6 +560,51 @@ TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
   }
 }
 
+TEST_F(DecoderTest, ReproducibleLogitsDependOnTheTokensOnly) {
+  options.compile.reproducible = true;
+  for (const std::string &policy :
+       {std::string("float32"), std::string("mixed_bfloat16"),
+        policyWithCache("int8")}) {
+    SCOPED_TRACE(policy);
+    options.compile.policy = policy;
+    // Logits after the tokens of each piece.
+    auto feed = [&](const Decoder &decoder, size_t size) {
+      std::vector<std::vector<float>> logits(tokens.size());
+      Sequence sequence = *decoder.start();
+      for (size_t at = 0, count; at < tokens.size(); at += count) {
+        count = std::min(size, tokens.size() - at);
+        logits[at + count - 1] =
+            *sequence.feed(std::span(tokens).subspan(at, count));
+      }
+      return logits;
+    };
+    options.slots = 1;
+    std::vector<std::vector<float>> alone =
+        feed(*Decoder::open(engine, model, options), 1);
+    for (size_t size : {7, 40}) {
+      options.chunk = int64_t(size);
+      std::vector<std::vector<float>> pieces =
+          feed(*Decoder::open(engine, model, options), size);
+      for (size_t i = 0; i < tokens.size(); ++i)
+        if (!pieces[i].empty())
+          EXPECT_EQ(pieces[i], alone[i]) << size << ' ' << i;
+    }
+    // Eight sequences at once, each one token behind the one before.
+    options.slots = 8;
+    Decoder slots = *Decoder::open(engine, model, options);
+    std::vector<Sequence> sequences;
+    std::vector<int64_t> next;
+    for (size_t i = 0; i < 8; ++i) {
+      sequences.push_back(*slots.start());
+      ASSERT_TRUE(sequences[i].feed(std::span(tokens).first(10 + i)).ok());
+      next.push_back(tokens[10 + i]);
+    }
+    std::vector<std::vector<float>> logits = *slots.advance(sequences, next);
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_EQ(logits[i], alone[10 + i]) << i;
+  }
+}
+
 TEST_F(DecoderTest, RefusesSlotsThatDoNotFit) {
   options.slots = 2;
   Decoder decoder = *Decoder::open(engine, model, options);

@@ -11,6 +11,7 @@
 #include "AssignLayout.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
@@ -302,6 +303,9 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
         !constantOf(op.getRhs()))
       return rewriter.notifyMatchFailure(
           op, "no flattened transpose times a constant");
+    if (exe::targetOf(op).facts().isReproducible)
+      return rewriter.notifyMatchFailure(
+          op, "K has the model's order, as in training");
     ArrayRef<int64_t> permutation = transpose.getPermutation(),
                       flat = shapeOf(reshape);
     ArrayRef<int64_t> shape = shapeOf(transpose), rhs = shapeOf(op.getRhs());

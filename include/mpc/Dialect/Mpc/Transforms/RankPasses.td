@@ -37,4 +37,35 @@ def SyncBatchNormPass : Pass<"mpc-sync-batch-norm", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def SegmentBatchSumsPass : Pass<"mpc-segment-batch-sums", "::mlir::func::FuncOp"> {
+  let summary = "Sum over the batch in segments that no rank splits";
+  let description = [{
+    For reproducible training: matmuls, sums, filter gradients and scatters that add
+    over the examples of the step's inputs are split into `segments` of consecutive
+    examples, whose results are added by a tree, neighbors first. A step of eight
+    segments on one rank, and steps of four on two ranks whose gradients are
+    all-reduced, compute the same bits.
+
+    ```mlir
+    %0 = mpc.matmul %x, %g transpose_lhs : (tensor<32x5xf32>, tensor<32x6xf32>) -> tensor<5x6xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = mpc.matmul %x_1, %g_1 transpose_lhs : (tensor<8x4x5xf32>, tensor<8x4x6xf32>) -> tensor<8x5x6xf32>
+    ```
+    and seven additions of slices.
+
+    - A number of examples that `segments` does not divide is left as it is.
+
+    Contract in and out: precision assigned, composites decomposed.
+    Numerics: the order of sums changes.
+    Example: test/Dialect/Mpc/Transforms/segment-batch-sums.mlir
+  }];
+  let options = [
+    Option<"segments", "segments", "int64_t", /*default=*/"8", "segments of this rank's batch">,
+  ];
+  let statistics = [Statistic<"numSplit", "split", "ops split">];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
 #endif // MPC_DIALECT_MPC_TRANSFORMS_RANKPASSES

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_LIB_ANALYSIS_ROWPROPAGATION_H
-#define MPC_LIB_ANALYSIS_ROWPROPAGATION_H
+#ifndef MPC_ANALYSIS_ROWPROPAGATION_H
+#define MPC_ANALYSIS_ROWPROPAGATION_H
 
 #include "mpc/Analysis/BatchIndependence.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
@@ -56,4 +56,4 @@ private:
 
 } // namespace mpc
 
-#endif // MPC_LIB_ANALYSIS_ROWPROPAGATION_H
+#endif // MPC_ANALYSIS_ROWPROPAGATION_H
