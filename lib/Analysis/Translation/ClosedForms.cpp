@@ -27,11 +27,13 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::translation;
 
-/// Calls `visit` once for each open node, operands first.
+/// Calls `visit` once for each open node, operands first, without the indices
+/// of constants: packed ones are tabulated.
 template <typename Visit>
 static void visitOpen(Expr expr, llvm::SmallPtrSetImpl<Expr> &seen,
                       Visit visit) {
-  if (!expr->isOpen || !seen.insert(expr).second)
+  if (!expr->isOpen || expr->kind == Kind::Constant ||
+      !seen.insert(expr).second)
     return;
   for (Expr operand : expr->operands)
     visitOpen(operand, seen, visit);

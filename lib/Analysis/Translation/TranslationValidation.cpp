@@ -128,7 +128,8 @@ LogicalResult Validator::evaluateProgram(size_t first) {
   memory.resize(first + 1, memory.front());
   launches.resize(first);
   SymbolTable symbols(planned);
-  for (exe::StepOpInterface step : llvm::drop_begin(program.getSteps(), first)) {
+  SmallVector<exe::StepOpInterface, 0> steps = program.getSteps();
+  for (exe::StepOpInterface step : ArrayRef(steps).drop_front(first)) {
     auto launch = dyn_cast<exe::LaunchOp>(step.getOperation());
     if (!launch)
       return step.emitOpError("is a library call or a message between ranks, "
