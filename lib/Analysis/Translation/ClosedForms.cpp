@@ -169,8 +169,9 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
     }
     flush();
     hash = sum | 1;
-    if (isSplat)
-      splats[key] = scalarAt(*bytes, expr->type, first);
+    double value = scalarAt(*bytes, expr->type, first);
+    if (isSplat && isExactNumber(value, expr->type))
+      splats[key] = value;
   }
   if (auto splat = splats.find(key); splat != splats.end())
     result = make.number(splat->second, expr->type);

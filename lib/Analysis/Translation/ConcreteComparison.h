@@ -78,6 +78,10 @@ private:
   /// Adds the launches that compute what `region` reads, unless the graph has
   /// it.
   void close(std::set<size_t> &region) const;
+  /// Names and positions of the model's ops that a launch computes.
+  std::set<std::string> namesOf(size_t launch) const;
+  /// Returns true if a launch may compute a part of a composite op.
+  bool computesComposite(size_t launch);
   /// Values of the graph that result `number` of a launch may be, the likeliest
   /// first.
   llvm::SmallVector<mlir::Value> candidates(size_t launch, unsigned number);

@@ -6,6 +6,8 @@
 
 #include "Expression.h"
 
+#include "mpc/Reference/Tensor.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,6 +19,7 @@
 #include <numeric>
 
 using namespace mlir;
+using namespace mpc;
 using namespace mpc::translation;
 
 void Node::Profile(llvm::FoldingSetNodeID &profile) const {
@@ -349,6 +352,21 @@ Expr Expressions::operation(StringRef label, Type type,
     Expr from = operands[0];
     if (from->type == type)
       return from;
+    if (from->kind == Kind::Number && isa<FloatType>(type) &&
+        isa<FloatType>(from->type))
+      return number(reference::roundTo(
+                        llvm::bit_cast<double>(from->numbers[0]), type),
+                    type);
+    // The choice between two elements does not depend on their type.
+    if (from->kind == Kind::Select)
+      return select(from->operands[0], from->numbers[0], from->numbers[1],
+                    operation(label, type, from->operands[1]),
+                    operation(label, type, from->operands[2]));
+    if (from->kind == Kind::Operation && from->label == "select")
+      return operation(from->label, type,
+                       {from->operands[0],
+                        operation(label, type, from->operands[1]),
+                        operation(label, type, from->operands[2])});
     // bf16 to f32 to bf16.
     if (from->kind == Kind::Operation && from->label == "cast") {
       Type inner = from->operands[0]->type;

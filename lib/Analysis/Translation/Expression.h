@@ -86,6 +86,11 @@ enum class Space : int64_t {
   Canonical,
 };
 
+/// Returns true if no other element of `type` has this value as a double.
+inline bool isExactNumber(double value, mlir::Type type) {
+  return mlir::isa<mlir::FloatType>(type) || (value > -0x1p53 && value < 0x1p53);
+}
+
 /// Owns and interns nodes.
 class Expressions {
 public:

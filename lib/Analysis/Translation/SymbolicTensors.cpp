@@ -181,13 +181,13 @@ Expr SymbolicTensors::read(TensorId id, ArrayRef<Expr> indices) {
   auto key = std::pair(id, at);
   if (auto found = memo.find(key); found != memo.end())
     return found->second;
-  // A copy: reading adds no tensors, but keep clear of it.
   const Tensor &tensor = tensors[id];
-  Expr result;
+  Expr result = nullptr;
   if (tensor.value) {
     std::optional<double> splat = splatValue(tensor.value);
-    result = splat ? make.number(*splat, tensor.type.getElementType())
-                   : make.constant(tensor.value, at);
+    result = splat && isExactNumber(*splat, tensor.type.getElementType())
+                 ? make.number(*splat, tensor.type.getElementType())
+                 : make.constant(tensor.value, at);
   } else if (!tensor.permutation.empty()) {
     Indices in(at.size());
     for (auto [index, dim] : llvm::zip_equal(at, tensor.permutation))

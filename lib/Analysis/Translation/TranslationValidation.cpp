@@ -60,6 +60,12 @@ private:
   void prove();
   /// Compares the rest by evaluation.
   LogicalResult test(TranslationReport &report);
+  /// Name of the kernel that wrote `content`; empty for an argument.
+  std::string writer(const Content &content) {
+    return content.launch < 0
+               ? ""
+               : launches[size_t(content.launch)].kernel.getName().str();
+  }
   /// Tensor of the graph's `value` in the layout `type`.
   TensorId inLayout(Value value, RankedTensorType type);
   std::string describe(LaunchTerms &launch, unsigned result, Value expected);
@@ -293,7 +299,9 @@ FailureOr<TranslationReport> Validator::run() {
   // Results that no launch computes.
   for (const ResultTerms &result : results)
     if (!result.isEqual && !report.difference)
-      report.difference = {"",
+      report.difference = {result.read.contents.empty()
+                               ? ""
+                               : writer(result.read.contents.front()),
                            "a result of the program is " +
                                Expressions::print(
                                    tensors.form(result.read.tensor).function) +
