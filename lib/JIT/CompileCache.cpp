@@ -312,7 +312,8 @@ CompileCache::CompileCache(const ModelSource &model,
     : model(model), targets(targets), options(options) {
   std::string root = mpc::detail::cacheFolder();
   // Dumps need the stages to run.
-  if (root.empty() || !options.dumpDir.empty() || !options.useCache)
+  if (root.empty() || !options.dumpDir.empty() || !options.useCache ||
+      options.onValidation)
     return;
   folder = root + "/compiles";
   report(options, mpc::detail::DiskCache(folder).newRefusal());

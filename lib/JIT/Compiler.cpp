@@ -11,6 +11,7 @@
 #include "OrcJit.h"
 #include "PastPositions.h"
 
+#include "mpc/Analysis/TranslationValidation.h"
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
@@ -33,6 +34,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -177,12 +179,18 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
       size_t first = said.size();
       PassManager passes(ctx.get(), ModuleOp::getOperationName());
       step.build(passes, pipeline);
+      // The graph with types, which later stages rewrite.
+      if (step.name == "pad" && options.onValidation)
+        typed = module.clone();
       if (failed(passes.run(module)))
         return failure(first);
       if (step.name == "precision")
         recordLayerTypes(module);
       if (Status status = dump(module, step.name); !status.ok())
         return status;
+      if (step.name == "plan" && typed)
+        if (Status status = validate(module); !status.ok())
+          return status;
     }
     if (step.name == last)
       return {};
@@ -190,6 +198,33 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
   }
   return Status(StatusCode::InvalidArgument, "stage '" + last.str() + "'",
                 "does not exist");
+}
+
+Status Compiler::validate(ModuleOp planned) {
+  size_t first = said.size();
+  auto start = std::chrono::steady_clock::now();
+  FailureOr<TranslationReport> report = validateTranslation(
+      entry(*typed), planned, {.relaxedRounding = pipeline.relaxedRounding});
+  typed = {};
+  if (failed(report))
+    return failure(first);
+  using Verdict = TranslationReport::Verdict;
+  Validation result;
+  result.kernels = report->kernels.size();
+  result.proved = report->count(Verdict::Proved);
+  result.tested = report->count(Verdict::Tested);
+  result.milliseconds = std::chrono::duration<double, std::milli>(
+                            std::chrono::steady_clock::now() - start)
+                            .count();
+  if (report->difference) {
+    result.kernel = report->difference->kernel;
+    result.difference = report->difference->text;
+  }
+  options.onValidation(result);
+  if (!report->difference)
+    return {};
+  MessageLocation location = describeLocation(report->difference->location);
+  return Status(StatusCode::Internal, location.where, result.difference);
 }
 
 void Compiler::recordLayerTypes(ModuleOp module) {

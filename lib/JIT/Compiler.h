@@ -137,6 +137,8 @@ private:
   /// Imports an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
+  /// Compares a planned module with `typed`, which is released.
+  Status validate(mlir::ModuleOp planned);
   /// Returns true if cancellation was requested; a failure is then not an error
   /// of the model.
   bool stops() const { return options.shouldStop && options.shouldStop(); }
@@ -159,6 +161,8 @@ private:
   /// Owns external constants of modules in the context.
   std::vector<ModelSource> sources;
   std::unique_ptr<mlir::MLIRContext> ctx;
+  /// The module before stage pad, for validate(); null before and without it.
+  Module typed;
   std::string stage = "import";
   std::vector<Diagnostic> said;
   /// Set once options.shouldStop has returned true.

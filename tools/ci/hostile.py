@@ -468,7 +468,7 @@ def caches(case):
         place.chmod(case.pick(0o666, 0o777, 0o770, 0o000, 0o1777))
     else:
         os.chown(place, case.pick(1, 65534), -1)
-    return ["bench", model_of(case), "--runs", "1", "--device", "cpu", "--threads", "1", *case.pick([], ["--json"], ["--verify"])]
+    return ["bench", model_of(case), "--runs", "1", "--device", "cpu", "--threads", "1", *case.pick([], ["--json"], ["--verify-files"])]
 
 
 def policies(case):

@@ -341,7 +341,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                    {"bytes", plan.bytesMoved()},
                    {"compile_ms", subject.compileMs},
                    {"cached", subject.isCached},
-                   {"verified", arguments.common.verify},
+                   {"verified", arguments.common.verifyFiles},
                    {"arena_bytes", plan.arenaBytes},
                    {"arena_live_bytes", plan.liveArenaBytes()},
                    {"constant_bytes", plan.constantBytes()},

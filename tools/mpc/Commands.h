@@ -40,6 +40,8 @@ struct CheckArguments {
 struct CompileArguments {
   CommonOptions common;
   std::string output;
+  /// True to compare the program with the model's graph.
+  bool verify = false;
   /// Part of a training step and its flags; empty: the model itself.
   std::string training;
 };

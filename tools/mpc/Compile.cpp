@@ -66,8 +66,41 @@ static Json describe(const CompiledSpecialisation &part,
   return list;
 }
 
+/// Prints and formats the result of translation validation of all programs.
+static Json describe(const std::vector<Validation> &validations,
+                     Reporter &reporter) {
+  Validation sum;
+  for (const Validation &validation : validations) {
+    sum.kernels += validation.kernels;
+    sum.proved += validation.proved;
+    sum.tested += validation.tested;
+    sum.milliseconds += validation.milliseconds;
+  }
+  double share =
+      sum.kernels ? 100.0 * double(sum.proved) / double(sum.kernels) : 100.0;
+  std::string line = "verified: " + std::to_string(sum.proved) + " of " +
+                     std::to_string(sum.kernels) + " kernels proved (" +
+                     shortNumber(share) + " %)";
+  if (sum.tested)
+    line += ", " + std::to_string(sum.tested) + " tested";
+  reporter.line(line + ", in " + shortNumber(sum.milliseconds) + " ms");
+  return {{"kernels", sum.kernels},
+          {"proved", sum.proved},
+          {"tested", sum.tested},
+          {"verify_ms", sum.milliseconds}};
+}
+
+/// Reports a program that differs from the model's graph.
+static int reportDifference(const Validation &validation, const Status &status,
+                            Reporter &reporter) {
+  reporter.fail(Status(StatusCode::InvalidArgument, status.where(),
+                       validation.difference));
+  return reporter.finish(kCheckFailed);
+}
+
 static void report(const CompiledFile &file, const CompileOptions &options,
                    const std::string &output, double milliseconds,
+                   const std::vector<Validation> &validations,
                    Reporter &reporter) {
   Json specialisations = Json::array();
   std::vector<std::vector<std::string>> table = {
@@ -99,6 +132,8 @@ static void report(const CompiledFile &file, const CompileOptions &options,
                    {"compile_ms", milliseconds}};
   if (several)
     document["specialisations"] = specialisations;
+  if (!validations.empty())
+    document["verification"] = describe(validations, reporter);
   reporter.document(document);
 }
 
@@ -137,14 +172,22 @@ int tool::compileCommand(const CompileArguments &arguments) {
   options->gemm = arguments.common.gemm;
   reportFastPath(*options, reporter, !common.choosesPolicy);
 
+  std::vector<Validation> validations;
+  if (arguments.verify)
+    options->onValidation = [&](const Validation &validation) {
+      validations.push_back(validation);
+    };
   auto start = std::chrono::steady_clock::now();
   Result<CompiledFile> file =
       compileToFile(common.model, arguments.output, targets, *options);
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
+  if (!validations.empty() && !validations.back().difference.empty())
+    return reportDifference(validations.back(), file.status(), reporter);
   if (!file.ok())
     return reporter.fail(file.status());
 
-  report(*file, *options, arguments.output, took.count(), reporter);
+  report(*file, *options, arguments.output, took.count(), validations,
+         reporter);
   return reporter.finish(kDone);
 }

@@ -209,7 +209,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
   compile.gemm = options.gemm;
   compile.stepLossScale = options.stepLossScale;
   compile.maxMemory = options.maxMemory;
-  compile.verifyFiles = options.verify;
+  compile.verifyFiles = options.verifyFiles;
   Result<std::string> target = chooseTarget(options);
   if (!target.ok())
     return target.status();

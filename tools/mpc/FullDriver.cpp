@@ -189,6 +189,9 @@ void FullDriver::declareModelCommands(CLI::App &app) {
                     "cpu:avx2, cpu:avx512, cuda:sm_80, cuda:sm_90a, ...");
   addOutput(*command, compile.output, "the .mpcx file to write")->required();
   addTraining(*command, compile.training, "compile");
+  command->add_flag("--verify", compile.verify,
+                    "prove that the fused program equals the model's graph, "
+                    "kernel by kernel; exit code 4 if it does not");
   hideFlags(*command, {"--device", "--isa", "--emulate-units", "--seed"});
 
   command = &addCommand(

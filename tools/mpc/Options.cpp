@@ -323,7 +323,7 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber)
       ->option_text("SIZE");
-  more(command.add_flag("--verify", options.verify,
+  more(command.add_flag("--verify-files", options.verifyFiles,
                         "identify files above 64 MiB in the compile cache by "
                         "content instead of inode, size and modification "
                         "time"));

@@ -63,7 +63,7 @@ struct CommonOptions {
   /// Memory limit in bytes; 0: none.
   int64_t maxMemory = 0;
   /// True to identify large files to the cache by their bytes.
-  bool verify = false;
+  bool verifyFiles = false;
   std::string dumpDir;
 };
 

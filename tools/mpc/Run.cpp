@@ -92,7 +92,7 @@ int tool::runCommand(const RunArguments &options) {
                    {"milliseconds", took.count()},
                    {"compile_ms", subject.compileMs},
                    {"cached", subject.isCached},
-                   {"verified", options.common.verify},
+                   {"verified", options.common.verifyFiles},
                    {"bit_class", subject.bitClass()}};
   if (options.digest) {
     Json digests = digestsOf(program.results, *results);

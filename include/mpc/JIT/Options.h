@@ -101,6 +101,18 @@ struct PaddedDecoder {
   std::map<int64_t, std::map<std::string, std::vector<int64_t>>> lengths;
 };
 
+/// Result of comparing a compiled program with the model's graph with types
+/// (TranslationValidation.h).
+struct Validation {
+  /// Launches of the program, those whose equality is proved, and those that
+  /// were only evaluated.
+  size_t kernels = 0, proved = 0, tested = 0;
+  /// The first difference: kernel and one sentence; empty if there is none.
+  std::string kernel, difference;
+  /// Duration of the comparison, in milliseconds.
+  double milliseconds = 0;
+};
+
 /// Options of one compile. An aggregate of plain values with defaults; a
 /// compile reads nothing else but the model's files.
 struct CompileOptions {
@@ -185,6 +197,10 @@ struct CompileOptions {
   /// generation, there by several threads at once: true cancels the compile,
   /// which fails as Unavailable. Polled every few tens of milliseconds.
   std::function<bool()> shouldStop;
+  /// Called with the result of translation validation, which runs only if this
+  /// is set: after stage plan, for each program, with the compile cache
+  /// disabled. A difference is also an error of the compile, as Internal.
+  std::function<void(const Validation &)> onValidation;
   /// Called for every diagnostic, on the compiling thread, in order.
   std::function<void(const Diagnostic &)> onDiagnostic;
 };

@@ -224,6 +224,17 @@ void python::addCompiler(nb::module_ &module) {
       .def_rw("dump_dir", &CompileOptions::dumpDir)
       .def_rw("use_cache", &CompileOptions::useCache)
       .def_rw("verify_files", &CompileOptions::verifyFiles)
+      .def_prop_rw(
+          "verify",
+          [](const CompileOptions &options) {
+            return bool(options.onValidation);
+          },
+          [](CompileOptions &options, bool verify) {
+            // A difference fails the compile.
+            options.onValidation = {};
+            if (verify)
+              options.onValidation = [](const Validation &) {};
+          })
       .def_rw("max_memory", &CompileOptions::maxMemory)
       .def_rw("threads", &CompileOptions::threads)
       .def_rw("training", &CompileOptions::training, nb::arg().none())

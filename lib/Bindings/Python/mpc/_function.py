@@ -332,7 +332,8 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
             dims: Mapping[str, int] | None = None, batch: int | None = None,
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
             threads: int = 0, max_memory: int = 0, dump_dir: str | os.PathLike[str] = "",
-            cache: bool = True, dynamic_shapes: Any = None, reproducible: bool = False, **named: Any) -> Function:
+            cache: bool = True, dynamic_shapes: Any = None, reproducible: bool = False,
+            verify: bool = False, **named: Any) -> Function:
     """Compiles a model to a function of arrays.
 
     `model`: a path (.onnx, .mlir, the folder of a Hugging Face model), ONNX bytes, text of the mpc or
@@ -350,7 +351,8 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
     example, else the CPU. `dims`, `batch`: extents of symbolic dimensions. `buckets`: extents that calls
     with host arrays are padded to. `rounding`: "strict" executes every cast, "relaxed" may drop one that
     is undone inside a kernel. `reproducible`: whether results have the same bits on every CPU of a bit class,
-    with any number of threads; CPUs only. `threads`: maximum threads of a run, 0: all cores. `max_memory`: memory
+    with any number of threads; CPUs only. `verify`: whether to prove of each compile that its fused program
+    equals the model's graph, without the on-disk compile cache; a difference raises `mpc.Error`. `threads`: maximum threads of a run, 0: all cores. `max_memory`: memory
     limit of the program in bytes, 0: none. `dump_dir`: folder for the IR of every stage. `cache`: whether
     to use the on-disk compile cache.
 
@@ -368,6 +370,7 @@ def compile(model: Any, /, *example: Any, policy: PolicyLike | None = None, devi
     _, engine = _engine(device, threads)
     options.buckets = {name: list(extents) for name, extents in (buckets or {}).items()}
     options.reproducible = reproducible
+    options.verify = verify
     options.max_memory = max_memory
     options.dump_dir = os.fspath(dump_dir)
     program = exported(model, example, named, dynamic_shapes)
