@@ -174,7 +174,7 @@ public:
     Value amax = current;
     if (steps > 1 && llvm::is_contained(areLatest, false)) {
       Value older = emit.sliceAxis(history, 0, 1, steps - 1);
-      amax = emit.reduce<ReduceMaxOp>(emit.concat({row, older}, 0), {0});
+      amax = emit.max(emit.reduce<ReduceMaxOp>(older, {0}), current);
       if (llvm::is_contained(areLatest, true))
         amax = emit.select(
             emit.constant(DenseElementsAttr::get(

@@ -130,12 +130,14 @@ func.func @main(%x: tensor<32x16xf32> {mpc.role = #mpc.role<input>, mpc.name = "
 //--- direct.mlir
 // The operand of the second product is the first one's result, which the scales
 // divide: it has a column of the state all the same. A transposed weight of the
-// backward pass is no gradient. The product of an operand and a gradient that is
-// contracted again, or without the size of the weight, belongs to attention.
+// backward pass is no gradient, and has the weight's largest magnitude. The
+// product of an operand and a gradient that is contracted again, or without the
+// size of the weight, belongs to attention.
 // DIRECT: mpc.labels = ["first/lhs", "first/rhs", "second/lhs", "second/rhs", "dy/lhs", "dy/rhs", "dw/rhs"]
 // DIRECT-COUNT-4: mpc.encode_float {{.*}} format(f8E4M3FN)
 // DIRECT: mpc.encode_float {{.*}} format(f8E5M2)
 // DIRECT: mpc.encode_float {{.*}} format(f8E4M3FN)
+// DIRECT: mpc.abs %arg2
 // DIRECT: mpc.encode_float {{.*}} format(f8E5M2)
 // DIRECT-NOT: mpc.encode_float
 // DIRECT: mpc.matmul %arg0, %{{.*}} transpose_lhs : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32>
