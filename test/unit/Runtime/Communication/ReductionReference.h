@@ -116,14 +116,19 @@ inline Bytes reduceSlowly(const Collective &how,
   const size_t count = result.size() / size_t(elementBytes(how.element));
   for (size_t i = 0; i < count; ++i) {
     if (isFloat(how.element)) {
-      double sum = readFloat(how.element, rows[0], i);
-      for (size_t rank = 1; rank < rows.size(); ++rank) {
-        double term = readFloat(how.element, rows[rank], i);
-        if (sums)
-          sum = roundTo(how.accumulate, sum + term);
-        else if (std::isnan(term) || takes(how.reduction, term, sum))
-          sum = term;
-      }
+      // Neighbors first.
+      std::vector<double> terms;
+      for (const Bytes &row : rows)
+        terms.push_back(readFloat(how.element, row, i));
+      for (size_t step = 1; step < terms.size(); step *= 2)
+        for (size_t rank = 0; rank + step < terms.size(); rank += 2 * step) {
+          double &sum = terms[rank], term = terms[rank + step];
+          if (sums)
+            sum = roundTo(how.accumulate, sum + term);
+          else if (std::isnan(term) || takes(how.reduction, term, sum))
+            sum = term;
+        }
+      double sum = terms[0];
       if (how.reduction == Reduction::Mean)
         sum = roundTo(how.accumulate, sum / double(rows.size()));
       writeFloat(how.element, result, i, roundTo(how.element, sum));
