@@ -76,8 +76,8 @@ static Json describe(const std::vector<Validation> &validations,
     sum.tested += validation.tested;
     sum.milliseconds += validation.milliseconds;
   }
-  double share = sum.kernels ? 100.0 * double(sum.proved) / double(sum.kernels)
-                             : 100.0;
+  double share =
+      sum.kernels ? 100.0 * double(sum.proved) / double(sum.kernels) : 100.0;
   std::string line = "verified: " + std::to_string(sum.proved) + " of " +
                      std::to_string(sum.kernels) + " kernels proved (" +
                      shortNumber(share) + " %)";

@@ -20,8 +20,8 @@ namespace mpc {
 /// 1998): the planned program against the graph with types, before layouts,
 /// packing and fusion.
 ///
-/// Each element of a buffer that a launch writes is a symbolic expression of the
-/// program's inputs; the launches' memory is followed through the arena. An
+/// Each element of a buffer that a launch writes is a symbolic expression of
+/// the program's inputs; the launches' memory is followed through the arena. An
 /// output is proved if its normalized expression and the graph's are equal:
 /// index maps, casts, types of sums and all. Sums may be in any order; other
 /// expressions may differ in nothing but the order of two commutative operands,

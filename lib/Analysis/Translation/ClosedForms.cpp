@@ -119,9 +119,9 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
   // Variables by number, then indices that are read.
   llvm::sort(leaves, [](Expr a, Expr b) {
     auto rank = [](Expr leaf) {
-      return std::tuple(
-          leaf->kind == Kind::Variable ? leaf->numbers[1] : INT64_MAX,
-          leaf->shape, leaf->id);
+      return std::tuple(leaf->kind == Kind::Variable ? leaf->numbers[1]
+                                                     : INT64_MAX,
+                        leaf->shape, leaf->id);
     };
     return rank(a) < rank(b);
   });
@@ -142,9 +142,9 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
     bool isSplat = true;
     auto flush = [&] {
       sum = sum * 0x9E3779B97F4A7C15ull ^
-            llvm::xxh3_64bits(ArrayRef(
-                reinterpret_cast<const uint8_t *>(gathered.data()),
-                gathered.size()));
+            llvm::xxh3_64bits(
+                ArrayRef(reinterpret_cast<const uint8_t *>(gathered.data()),
+                         gathered.size()));
       gathered.clear();
     };
     for (bool more = true; more;) {
@@ -218,7 +218,8 @@ ClosedForm SymbolicTensors::close(Expr expr) {
       for (Expr variable : node->operands.drop_front(count))
         bound.insert(variable);
     }
-    SmallVector<unsigned> positions(llvm::to_vector(llvm::seq<unsigned>(count)));
+    SmallVector<unsigned> positions(
+        llvm::to_vector(llvm::seq<unsigned>(count)));
     // Terms of an index are in order of creation, which layouts change.
     if (node->kind == Kind::Linear)
       llvm::sort(positions, [&](unsigned a, unsigned b) {

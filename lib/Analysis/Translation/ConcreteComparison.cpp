@@ -44,8 +44,7 @@ static double smallInteger(uint64_t hash) { return double(hash % 7) - 3; }
 /// A number of `type` on which roundings, order and masks are visible.
 static double specialValue(uint64_t hash, FloatType type) {
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
-  double largest =
-      llvm::APFloat::getLargest(semantics).convertToDouble();
+  double largest = llvm::APFloat::getLargest(semantics).convertToDouble();
   double least = llvm::APFloat::getSmallest(semantics).convertToDouble();
   // Half a unit in the last place of bf16 and of f16 above 1: ties.
   const double values[] = {0.0,
@@ -191,7 +190,8 @@ SmallVector<Value> ConcreteComparison::candidates(size_t index,
         found.push_back(result.expected);
   std::set<std::string> names = namesOf(index);
   constexpr size_t kMost = 6;
-  for (Operation &op : llvm::reverse(graph.getBody().front().without_terminator())) {
+  for (Operation &op :
+       llvm::reverse(graph.getBody().front().without_terminator())) {
     if (isa<ConstantOp>(op) || !isNamed(op.getLoc(), names))
       continue;
     for (Value value : op.getResults()) {
@@ -207,8 +207,7 @@ SmallVector<Value> ConcreteComparison::candidates(size_t index,
   return found;
 }
 
-SmallVector<Expr>
-ConcreteComparison::frontier(const std::set<size_t> &region) {
+SmallVector<Expr> ConcreteComparison::frontier(const std::set<size_t> &region) {
   SmallVector<Expr> functions;
   for (size_t i : region)
     for (const PlannedMemory::Read &input : launches[i].inputs)
@@ -219,11 +218,12 @@ ConcreteComparison::frontier(const std::set<size_t> &region) {
   return functions;
 }
 
-SmallVector<Operation *>
-ConcreteComparison::slice(ArrayRef<Value> expected, ArrayRef<Expr> start) {
+SmallVector<Operation *> ConcreteComparison::slice(ArrayRef<Value> expected,
+                                                   ArrayRef<Expr> start) {
   DenseSet<Value> needed(expected.begin(), expected.end());
   SmallVector<Operation *> ops;
-  for (Operation &op : llvm::reverse(graph.getBody().front().without_terminator())) {
+  for (Operation &op :
+       llvm::reverse(graph.getBody().front().without_terminator())) {
     if (!llvm::any_of(op.getResults(), [&](Value result) {
           return needed.contains(result) &&
                  (isa<ConstantOp>(op) || llvm::is_contained(expected, result) ||
@@ -288,8 +288,7 @@ static bool isInexact(Operation *op, function_ref<bool(Value)> isInteger) {
 static std::string textOf(ArrayRef<int64_t> shape, int64_t position) {
   std::string text = "]";
   for (int64_t extent : llvm::reverse(shape)) {
-    text = std::to_string(position % extent) +
-           (text == "]" ? "" : ", ") + text;
+    text = std::to_string(position % extent) + (text == "]" ? "" : ", ") + text;
     position /= extent;
   }
   return "[" + text;
@@ -331,8 +330,8 @@ static std::optional<std::string> difference(const reference::Tensor &actual,
 
 /// The elements of `tensor` in the order of a channels-last or other layout
 /// with shape `type`; nullopt if no exchange of the channels gives that shape.
-static std::optional<reference::Tensor> inLayout(const reference::Tensor &tensor,
-                                                 RankedTensorType type) {
+static std::optional<reference::Tensor>
+inLayout(const reference::Tensor &tensor, RankedTensorType type) {
   if (tensor.getShape() == type.getShape())
     return tensor;
   auto rank = size_t(tensor.getRank());
@@ -357,12 +356,42 @@ static std::optional<reference::Tensor> inLayout(const reference::Tensor &tensor
   return result;
 }
 
+SmallVector<size_t>
+ConcreteComparison::resultsOf(const std::set<size_t> &region) const {
+  SmallVector<size_t> written;
+  for (auto [i, result] : llvm::enumerate(results))
+    if (!result.isEqual && !result.read.contents.empty() &&
+        llvm::all_of(result.read.contents, [&](const Content &content) {
+          return content.launch >= 0 && region.count(size_t(content.launch));
+        }))
+      written.push_back(i);
+  return written;
+}
+
+/// Tolerance relative to the largest element, for ops that compute in the types
+/// of `ops`: 16 units in the last place of the narrowest one, 1024 of f32.
+static double toleranceOf(ArrayRef<Operation *> ops) {
+  int digits = 53;
+  for (Operation *op : ops)
+    for (Type type : op->getResultTypes())
+      if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type)))
+        digits = std::min(digits, int(element.getFPMantissaWidth()));
+  return std::ldexp(1.0, -digits + (digits < 24 ? 4 : 10));
+}
+
 std::optional<std::string>
 ConcreteComparison::compare(const std::set<size_t> &region,
                             ArrayRef<Value> expected) {
   SmallVector<Expr> start = frontier(region);
-  SmallVector<Operation *> ops = slice(expected, start);
-  // Values that are multiplied in sums are small integers on both sides.
+  SmallVector<size_t> written = resultsOf(region);
+  SmallVector<Value> targets(expected);
+  for (size_t result : written)
+    targets.push_back(results[result].expected);
+  SmallVector<Operation *> ops = slice(targets, start);
+  bool isDecomposed = llvm::any_of(
+      ops, [](Operation *op) { return op->hasTrait<Composite>(); });
+  // Values that are multiplied in sums are small integers on both sides, unless
+  // a composite op hides which ones are.
   factors.clear();
   DenseSet<Value> integers;
   auto isStart = [&](Value value) {
@@ -370,7 +399,7 @@ ConcreteComparison::compare(const std::set<size_t> &region,
            llvm::is_contained(start, graphForms.at(value).function);
   };
   for (Operation *op : ops)
-    for (Value factor : factorsOf(op)) {
+    for (Value factor : isDecomposed ? ValueRange() : factorsOf(op)) {
       Value value = movedValue(factor);
       if (isa_and_nonnull<ConstantOp>(value.getDefiningOp()) ||
           (isStart(value) && !llvm::is_contained(ops, value.getDefiningOp()))) {
@@ -388,16 +417,12 @@ ConcreteComparison::compare(const std::set<size_t> &region,
   for (size_t i : region)
     for (Operation &op : LaunchTerms(launches[i]).kernel.getBody().front())
       kernelOps.push_back(&op);
-  bool isDecomposed = llvm::any_of(
-      ops, [](Operation *op) { return op->hasTrait<Composite>(); });
   if (!isDecomposed && accumulateTypes(ops) != accumulateTypes(kernelOps))
     return "sums accumulate in other types";
-  auto element =
-      dyn_cast<FloatType>(getElementTypeOrSelf(expected[0].getType()));
-  double tolerance = 0;
-  if (isApproximate && element)
-    tolerance = 16 * std::ldexp(1.0, -int(element.getFPMantissaWidth()));
-  SmallVector<Round> rounds = {Round::Ordinary, Round::Small, Round::Large};
+  double tolerance = isApproximate ? toleranceOf(ops) : 0;
+  SmallVector<Round> rounds = {Round::Ordinary};
+  if (!isDecomposed)
+    rounds.append({Round::Small, Round::Large});
   if (!isApproximate)
     rounds.push_back(Round::Special);
   for (Round round : rounds) {
@@ -406,18 +431,18 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     auto valueOf = [&](Value value) -> const reference::Tensor & {
       auto found = computed.find(value);
       if (found == computed.end())
-        found = computed
-                    .try_emplace(value,
-                                 fill(graphForms.at(value),
-                                      cast<RankedTensorType>(value.getType()),
-                                      round))
-                    .first;
+        found =
+            computed
+                .try_emplace(
+                    value, fill(graphForms.at(value),
+                                cast<RankedTensorType>(value.getType()), round))
+                .first;
       return found->second;
     };
     for (Operation *op : ops) {
       if (auto value = dyn_cast<ConstantOp>(op)) {
-        computed.try_emplace(value, constant(value.getValue(),
-                                             integers.contains(value)));
+        computed.try_emplace(
+            value, constant(value.getValue(), integers.contains(value)));
         continue;
       }
       for (Value operand : op->getOperands())
@@ -433,7 +458,33 @@ ConcreteComparison::compare(const std::set<size_t> &region,
         computed.try_emplace(result, value);
     }
     // The launches.
-    std::map<std::pair<int, unsigned>, reference::Tensor> written;
+    std::map<std::pair<int, unsigned>, reference::Tensor> stored;
+    auto load = [&](const PlannedMemory::Read &read, RankedTensorType type,
+                    bool isFactor) {
+      reference::Tensor whole(type);
+      int64_t at = 0;
+      for (const Content &content : read.contents) {
+        reference::Tensor part = [&]() -> reference::Tensor {
+          if (auto found = stored.find({content.launch, content.result});
+              found != stored.end())
+            return found->second;
+          if (ElementsAttr value = tensors.constantValue(content.tensor))
+            return constant(value, isFactor);
+          return fill(tensors.form(content.tensor),
+                      tensors.typeOf(content.tensor), round);
+        }();
+        int64_t size = content.bytes / elementBytes(type);
+        for (int64_t k = 0; k < size; ++k) {
+          auto from = size_t(content.skipped + k), to = size_t(at + k);
+          if (whole.isFloat())
+            whole.floats()[to] = part.floats()[from];
+          else
+            whole.ints()[to] = part.ints()[from];
+        }
+        at += size;
+      }
+      return whole;
+    };
     for (size_t i : region) {
       LaunchTerms launch = launches[i];
       SmallVector<reference::Tensor> arguments;
@@ -443,30 +494,8 @@ ConcreteComparison::compare(const std::set<size_t> &region,
         bool isFactor = false;
         for (Operation &op : launch.kernel.getBody().front())
           for (Value factor : factorsOf(&op))
-            isFactor |= movedValue(factor) == argument;
-        reference::Tensor whole(type);
-        int64_t at = 0;
-        for (const Content &content : input.contents) {
-          reference::Tensor part = [&]() -> reference::Tensor {
-            if (auto found = written.find({content.launch, content.result});
-                found != written.end() && content.launch >= 0)
-              return found->second;
-            if (ElementsAttr value = tensors.constantValue(content.tensor))
-              return constant(value, isFactor);
-            return fill(tensors.form(content.tensor),
-                        tensors.typeOf(content.tensor), round);
-          }();
-          int64_t size = content.bytes / elementBytes(type);
-          for (int64_t k = 0; k < size; ++k) {
-            auto from = size_t(content.skipped + k), to = size_t(at + k);
-            if (whole.isFloat())
-              whole.floats()[to] = part.floats()[from];
-            else
-              whole.ints()[to] = part.ints()[from];
-          }
-          at += size;
-        }
-        arguments.push_back(std::move(whole));
+            isFactor |= !isDecomposed && movedValue(factor) == argument;
+        arguments.push_back(load(input, type, isFactor));
       }
       auto values = reference::interpret(
           launch.kernel, arguments,
@@ -474,15 +503,23 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       if (failed(values))
         return "the interpreter failed";
       for (auto [number, value] : llvm::enumerate(*values))
-        written.insert_or_assign({int(i), unsigned(number)}, value);
+        stored.insert_or_assign({int(i), unsigned(number)}, value);
     }
     auto last = int(*region.rbegin());
     for (auto [number, value] : llvm::enumerate(expected)) {
-      const reference::Tensor &actual = written.at({last, unsigned(number)});
+      const reference::Tensor &actual = stored.at({last, unsigned(number)});
       std::optional<reference::Tensor> wanted =
           inLayout(valueOf(value), actual.getType());
       if (std::optional<std::string> text =
               difference(actual, *wanted, tolerance))
+        return text;
+    }
+    for (size_t result : written) {
+      Value value = results[result].expected;
+      if (std::optional<std::string> text =
+              difference(load(results[result].read,
+                              cast<RankedTensorType>(value.getType()), false),
+                         valueOf(value), tolerance))
         return text;
     }
   }
@@ -504,7 +541,14 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
         }))
       furthest = i;
   }
-  if (furthest && !llvm::is_contained(next, *furthest))
+  // The reader of a composite op's whole result, before its last part.
+  for (size_t i = furthest.value_or(launches.size()) + 1; i < launches.size();
+       ++i)
+    if (!launches[i].isProved) {
+      next.push_back(i);
+      break;
+    }
+  if (furthest)
     next.push_back(*furthest);
   next.insert(next.begin(), first);
   return next;
@@ -526,20 +570,24 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
       choices.push_back(candidates(last, i));
       most = std::min(most, choices.back().size());
     }
-    for (size_t k = 0; k < most; ++k) {
+    bool hasResults = most == 0 && !resultsOf(region).empty();
+    for (size_t k = 0; k < std::max<size_t>(most, hasResults); ++k) {
       SmallVector<Value> expected;
       for (const auto &choice : choices)
-        expected.push_back(choice[k]);
+        if (most)
+          expected.push_back(choice[k]);
       std::optional<std::string> text = compare(region, expected);
       if (!text) {
         outcome.isEqual = true;
         outcome.region.assign(region.begin(), region.end());
         outcome.expected = expected;
+        outcome.results = resultsOf(region);
         return outcome;
       }
-      if (outcome.expected.empty() && last == first) {
-        outcome.expected = expected;
+      if (outcome.expected.empty()) {
         outcome.text = *text;
+        if (last == first)
+          outcome.expected = expected;
       }
     }
     // A later value may hide the difference. Only parts of a composite op have

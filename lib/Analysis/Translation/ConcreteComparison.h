@@ -62,6 +62,8 @@ public:
     /// The values of the graph that the results of the last launch (if equal)
     /// or of the first one should be; null if unknown.
     llvm::SmallVector<mlir::Value> expected;
+    /// Results of the program that were compared too.
+    llvm::SmallVector<size_t> results;
     /// The first differing element.
     std::string text;
   };
@@ -73,7 +75,8 @@ private:
   /// Values that an evaluation starts from.
   enum class Round { Ordinary, Special, Small, Large };
   /// Launches at which a region from `first` may end: itself, the next two that
-  /// are not proved, and the last one of the same ops of the model.
+  /// are not proved, the one after the last one of the same ops of the model,
+  /// and that one.
   llvm::SmallVector<size_t> ends(size_t first) const;
   /// Adds the launches that compute what `region` reads, unless the graph has
   /// it.
@@ -85,11 +88,13 @@ private:
   /// Values of the graph that result `number` of a launch may be, the likeliest
   /// first.
   llvm::SmallVector<mlir::Value> candidates(size_t launch, unsigned number);
-  /// Compares the results of a region's last launch with `expected`; returns
-  /// the first difference, or nullopt if they are equal.
-  std::optional<std::string>
-  compare(const std::set<size_t> &region,
-          llvm::ArrayRef<mlir::Value> expected);
+  /// Results of the program that only launches of a region write.
+  llvm::SmallVector<size_t> resultsOf(const std::set<size_t> &region) const;
+  /// Compares the results of a region's last launch with `expected`, which is
+  /// empty if the graph has none, and those of resultsOf(); returns the first
+  /// difference, or nullopt if they are equal.
+  std::optional<std::string> compare(const std::set<size_t> &region,
+                                     llvm::ArrayRef<mlir::Value> expected);
 
   /// Functions of the values that a region reads.
   llvm::SmallVector<Expr> frontier(const std::set<size_t> &region);

@@ -342,8 +342,8 @@ static bool isExact(Type from, Type to) {
     return i.getWidth() < b.getFPMantissaWidth() && b.getWidth() > 16;
   auto j = dyn_cast<IntegerType>(to);
   bool isUnsigned = i.isUnsigned() || i.getWidth() == 1;
-  return j && i.getWidth() < j.getWidth() &&
-         (isUnsigned || !j.isUnsigned()) && j.getWidth() > 1;
+  return j && i.getWidth() < j.getWidth() && (isUnsigned || !j.isUnsigned()) &&
+         j.getWidth() > 1;
 }
 
 Expr Expressions::operation(StringRef label, Type type,
@@ -354,9 +354,9 @@ Expr Expressions::operation(StringRef label, Type type,
       return from;
     if (from->kind == Kind::Number && isa<FloatType>(type) &&
         isa<FloatType>(from->type))
-      return number(reference::roundTo(
-                        llvm::bit_cast<double>(from->numbers[0]), type),
-                    type);
+      return number(
+          reference::roundTo(llvm::bit_cast<double>(from->numbers[0]), type),
+          type);
     // The choice between two elements does not depend on their type.
     if (from->kind == Kind::Select)
       return select(from->operands[0], from->numbers[0], from->numbers[1],
@@ -554,10 +554,10 @@ static void write(llvm::raw_ostream &out, Expr expr, unsigned depth) {
     return;
   case Kind::Constant:
   case Kind::Table:
-    out << "constant" << (expr->kind == Kind::Table
-                              ? llvm::utohexstr(
-                                    uint64_t(expr->numbers[0]) & 0xffff, true)
-                              : "")
+    out << "constant"
+        << (expr->kind == Kind::Table
+                ? llvm::utohexstr(uint64_t(expr->numbers[0]) & 0xffff, true)
+                : "")
         << "[";
     writeList(out, expr->operands, depth);
     out << "]";

@@ -88,7 +88,8 @@ enum class Space : int64_t {
 
 /// Returns true if no other element of `type` has this value as a double.
 inline bool isExactNumber(double value, mlir::Type type) {
-  return mlir::isa<mlir::FloatType>(type) || (value > -0x1p53 && value < 0x1p53);
+  return mlir::isa<mlir::FloatType>(type) ||
+         (value > -0x1p53 && value < 0x1p53);
 }
 
 /// Owns and interns nodes.
@@ -131,8 +132,7 @@ public:
   /// @}
 
   /// Replaces variables; normalizes again.
-  Expr substitute(Expr expr,
-                  const llvm::DenseMap<Expr, Expr> &values);
+  Expr substitute(Expr expr, const llvm::DenseMap<Expr, Expr> &values);
   /// The same operands and attributes, normalized again.
   Expr rebuild(Expr expr, llvm::ArrayRef<Expr> operands);
 

@@ -64,8 +64,7 @@ PlannedMemory::Read PlannedMemory::read(Attribute buffer,
   for (const Content &content : contents[range.buffer]) {
     int64_t low = std::max(content.offset, range.offset),
             high = std::min(content.offset + content.bytes, end);
-    if (low >= high ||
-        elementBytes(tensors->typeOf(content.tensor)) != width)
+    if (low >= high || elementBytes(tensors->typeOf(content.tensor)) != width)
       continue;
     covered += high - low;
     Content &part = result.contents.emplace_back(content);
@@ -83,8 +82,8 @@ PlannedMemory::Read PlannedMemory::read(Attribute buffer,
   if (covered == bytesOf(type))
     result.tensor = tensors->view(pieces, type);
   else
-    result.tensor = tensors->input(
-        "undefined memory " + std::to_string(++undefined), type);
+    result.tensor =
+        tensors->input("undefined memory " + std::to_string(++undefined), type);
   return result;
 }
 
@@ -108,8 +107,9 @@ void PlannedMemory::write(Attribute buffer, const Content &content) {
       kept.back().bytes = (added.offset - old.offset) / width * width;
     }
     if (oldEnd > end) {
-      int64_t lost = llvm::divideCeil(uint64_t(end - old.offset),
-                                      uint64_t(width)) * uint64_t(width);
+      int64_t lost =
+          llvm::divideCeil(uint64_t(end - old.offset), uint64_t(width)) *
+          uint64_t(width);
       kept.push_back(old);
       kept.back().offset += lost;
       kept.back().bytes -= lost;

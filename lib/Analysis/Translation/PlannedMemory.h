@@ -29,8 +29,8 @@ struct Content {
 int64_t elementBytes(mlir::RankedTensorType type);
 
 /// Symbolic memory of a program: the contents of its arena, arguments, results
-/// and constants. A write ends what it overlaps, so a stale or undefined operand
-/// becomes an expression that no graph has.
+/// and constants. A write ends what it overlaps, so a stale or undefined
+/// operand becomes an expression that no graph has.
 class PlannedMemory {
 public:
   PlannedMemory(SymbolicTensors &tensors, exe::ProgramOp program);

@@ -132,7 +132,8 @@ void SymbolicTensors::fold(Tensor &tensor) {
       }))
     return;
   SmallVector<reference::Tensor> values;
-  for (auto [id, operand] : llvm::zip_equal(tensor.operands, op->getOperands())) {
+  for (auto [id, operand] :
+       llvm::zip_equal(tensor.operands, op->getOperands())) {
     FailureOr<reference::Tensor> value =
         reference::Tensor::fromAttr(tensors[id].value);
     if (failed(value) || value->getType() != operand.getType())
@@ -198,15 +199,15 @@ Expr SymbolicTensors::read(TensorId id, ArrayRef<Expr> indices) {
     for (const Piece &piece : llvm::reverse(tensor.pieces)) {
       const Tensor &of = tensors[piece.tensor];
       Expr inside = make.offset(position, piece.skipped - piece.offset);
-      Expr element = read(piece.tensor,
-                          make.unflatten(inside, of.type.getShape()));
+      Expr element =
+          read(piece.tensor, make.unflatten(inside, of.type.getShape()));
       if (of.type.getElementType() != tensor.type.getElementType())
-        element = make.operation("bitcast", tensor.type.getElementType(),
-                                 element);
-      result = result ? make.select(position, piece.offset,
-                                    piece.offset + piece.size - 1, element,
-                                    result)
-                      : element;
+        element =
+            make.operation("bitcast", tensor.type.getElementType(), element);
+      result = result
+                   ? make.select(position, piece.offset,
+                                 piece.offset + piece.size - 1, element, result)
+                   : element;
     }
   } else if (!tensor.op) {
     result = make.element(tensor.name, tensor.type.getElementType(), at);
@@ -226,8 +227,8 @@ Expr SymbolicTensors::readAsFunction(TensorId id, ArrayRef<Expr> at) {
   // The range of each index that is inside the tensor.
   SmallVector<std::pair<int64_t, int64_t>> ranges;
   for (auto [index, extent] : llvm::zip_equal(at, tensor.type.getShape()))
-    ranges.push_back({std::max<int64_t>(index->low, 0),
-                      std::min(index->high, extent - 1)});
+    ranges.push_back(
+        {std::max<int64_t>(index->low, 0), std::min(index->high, extent - 1)});
   auto isInlined = [&](size_t i) {
     auto [low, high] = ranges[i];
     return high < low || !isContiguous(at[i]);
@@ -243,9 +244,7 @@ Expr SymbolicTensors::readAsFunction(TensorId id, ArrayRef<Expr> at) {
     }
     auto [low, high] = ranges[i];
     int64_t extent = high - low + 1;
-    Expr parameter =
-        inlines ? make.fresh(extent)
-                : dimension(i, extent);
+    Expr parameter = inlines ? make.fresh(extent) : dimension(i, extent);
     values[parameter] = make.offset(index, -low);
     inside.push_back(make.offset(parameter, low));
   }
@@ -346,7 +345,8 @@ Expr SymbolicTensors::movement(const Tensor &tensor, ArrayRef<Expr> at) {
     // Guards exclude an index that reaches none.
     return result ? result : make.number(0, tensor.type.getElementType());
   }
-  if (auto pad = dyn_cast<PadOp>(op); pad && pad.getMode() == PadMode::constant) {
+  if (auto pad = dyn_cast<PadOp>(op);
+      pad && pad.getMode() == PadMode::constant) {
     SmallVector<int64_t> interior(at.size(), 0);
     if (std::optional<ArrayRef<int64_t>> values = pad.getInterior())
       interior.assign(values->begin(), values->end());
@@ -377,8 +377,8 @@ Expr SymbolicTensors::movement(const Tensor &tensor, ArrayRef<Expr> at) {
                         make.scale(make.remainder(at[2], 2), columns / 2));
     Expr j = make.add(make.scale(at[0], columns), column);
     Expr zero = make.number(0, tensor.type.getElementType());
-    Expr element = pack.getTranspose() ? read(of(0), {j, k})
-                                       : read(of(0), {k, j});
+    Expr element =
+        pack.getTranspose() ? read(of(0), {j, k}) : read(of(0), {k, j});
     element = make.select(k, 0, pack.getDepth() - 1, element, zero);
     return make.select(j, 0, pack.getWidth() - 1, element, zero);
   }
@@ -409,7 +409,8 @@ Expr SymbolicTensors::gather(const Tensor &tensor, ArrayRef<Expr> at) {
   }
   auto axis = size_t(cast<GatherOp>(tensor.op).getAxis());
   Indices in(at.take_front(axis));
-  in.push_back(indexFrom(read(indices, at.slice(axis, indexRank)), shape[axis]));
+  in.push_back(
+      indexFrom(read(indices, at.slice(axis, indexRank)), shape[axis]));
   llvm::append_range(in, at.drop_front(axis + indexRank));
   return read(input, in);
 }
@@ -433,10 +434,10 @@ Expr SymbolicTensors::evaluate(const Tensor &tensor, ArrayRef<Expr> at) {
         auto axis = size_t(op.getAxis());
         Indices rest(at.take_front(axis));
         llvm::append_range(rest, at.drop_front(axis + 1));
-        return make.operation(
-            labelOf(op), tensor.type.getElementType(),
-            {read(tensor.operands[0], rest), at[axis],
-             read(tensor.operands[1], {}), read(tensor.operands[2], {})});
+        return make.operation(labelOf(op), tensor.type.getElementType(),
+                              {read(tensor.operands[0], rest), at[axis],
+                               read(tensor.operands[1], {}),
+                               read(tensor.operands[2], {})});
       })
       .Case<IotaOp>([&](IotaOp op) {
         return make.operation("iota", tensor.type.getElementType(),
@@ -546,13 +547,13 @@ Expr SymbolicTensors::contraction(const Tensor &tensor, ArrayRef<Expr> at) {
       << "attention_score scale=" << attention.getScale().convertToDouble();
   auto score = [&](Expr position) {
     Expr d = make.fresh(queries[rank - 1]);
-    Expr product =
-        make.operation("product", sum, {read(query, in(head, row, d)),
-                                        read(key, in(group, position, d))});
+    Expr product = make.operation(
+        "product", sum,
+        {read(query, in(head, row, d)), read(key, in(group, position, d))});
     Indices operands{make.reduce(sumLabel(op), sum, product, d)};
     if (attention.getMask())
-      operands.push_back(broadcast(tensor.operands[3],
-                                   in(head, row, position)));
+      operands.push_back(
+          broadcast(tensor.operands[3], in(head, row, position)));
     Expr result = make.operation(scale, sum, operands);
     if (attention.getCausal()) {
       // position <= row + positions - length.
@@ -625,8 +626,8 @@ Expr SymbolicTensors::convolution(const Tensor &tensor, ArrayRef<Expr> at) {
       taps.push_back(make.fresh(extent));
       variables.push_back(taps.back());
       Expr position = make.scale(at[dims.spatial(i)], conv.getStrides()[i]);
-      position = make.add(position,
-                          make.scale(taps.back(), conv.getDilations()[i]));
+      position =
+          make.add(position, make.scale(taps.back(), conv.getDilations()[i]));
       positions.push_back(make.offset(position, -conv.getPadLow()[i]));
     }
     Expr a = padded(dims, at[0], make.add(make.scale(group, channels), c),
@@ -637,9 +638,9 @@ Expr SymbolicTensors::convolution(const Tensor &tensor, ArrayRef<Expr> at) {
       shape.push_back(channels);
       Indices order(taps);
       order.push_back(c);
-      std::array<Expr, 3> in = packedIndex(
-          make, *packed, make.flatten(order, shape), make.remainder(o, outputs),
-          conv.getContractionRun());
+      std::array<Expr, 3> in =
+          packedIndex(make, *packed, make.flatten(order, shape),
+                      make.remainder(o, outputs), conv.getContractionRun());
       int64_t columns = packed->getColumns();
       int64_t panels = (outputs + columns - 1) / columns;
       in[0] = make.add(make.scale(group, panels), in[0]);
@@ -661,7 +662,8 @@ Expr SymbolicTensors::convolution(const Tensor &tensor, ArrayRef<Expr> at) {
   Expr n = make.fresh(type.getDimSize(0));
   Indices variables{n}, positions, places;
   for (size_t i = 0; i < dims.count(); ++i) {
-    places.push_back(make.fresh(gradient.getDimSize(unsigned(dims.spatial(i)))));
+    places.push_back(
+        make.fresh(gradient.getDimSize(unsigned(dims.spatial(i)))));
     variables.push_back(places.back());
     Expr position = make.add(make.scale(places.back(), op.getStrides()[i]),
                              make.scale(at[i + 2], op.getDilations()[i]));
@@ -683,9 +685,9 @@ Expr SymbolicTensors::pool(const Tensor &tensor, ArrayRef<Expr> at) {
     Indices positions, variables;
     for (size_t i = 0; i < dims.count(); ++i) {
       variables.push_back(make.fresh(op.getWindow()[i]));
-      Expr position = make.add(
-          make.scale(at[dims.spatial(i)], op.getStrides()[i]),
-          make.scale(variables.back(), op.getDilations()[i]));
+      Expr position =
+          make.add(make.scale(at[dims.spatial(i)], op.getStrides()[i]),
+                   make.scale(variables.back(), op.getDilations()[i]));
       positions.push_back(make.offset(position, -op.getPadLow()[i]));
     }
     Expr body = read(input, dims.order(at[0], at[dims.channel()], positions));

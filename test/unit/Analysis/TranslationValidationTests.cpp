@@ -265,10 +265,10 @@ TEST_F(TranslationValidationTest, FindsWrongRewrites) {
        "tensor<1x3xf32>)"},
       {"stale operand", kLayer, "k_matmul", "write arena[64 : 16]",
        "write arena[128 : 16]"},
-      {"wrong epsilon", kLayer, "k_norm", "epsilon(1.0e-5)",
-       "epsilon(1.0e-6)"},
+      {"wrong epsilon", kLayer, "k_norm", "epsilon(1.0e-5)", "epsilon(1.0e-6)"},
       {"missing scale", kLayer, "k_norm", "mpc.cast %1", "mpc.cast %0"},
-      {"dropped cast", kLayer, "k_norm", "mpc.select %m, %f", "mpc.select %m, %1"},
+      {"dropped cast", kLayer, "k_norm", "mpc.select %m, %f",
+       "mpc.select %m, %1"},
       {"wrong select branch", kLayer, "k_norm",
        "mpc.select %m, %f, %z : (tensor<4x3xi1>, tensor<4x3xf32>, tensor<f32>)",
        "mpc.select %m, %z, %f : (tensor<4x3xi1>, tensor<f32>, "
@@ -276,8 +276,7 @@ TEST_F(TranslationValidationTest, FindsWrongRewrites) {
       {"lost mask", kLayer, "k_norm", "mpc.sub %2, %r", "mpc.sub %f, %r"},
       {"swapped operands", kLayer, "k_norm", "mpc.sub %2, %r",
        "mpc.sub %r, %2"},
-      {"wrong constant splat", kLayer, "k_norm", "dense<-1.0>",
-       "dense<-2.0>"},
+      {"wrong constant splat", kLayer, "k_norm", "dense<-1.0>", "dense<-2.0>"},
       {"truncation instead of rounding", kLayer, "k_input",
        "%0 = mpc.cast %x : tensor<4x2xf32> to tensor<4x2xbf16>",
        "%i = mpc.cast %x : tensor<4x2xf32> to tensor<4x2xi32>\n  %0 = "
@@ -286,8 +285,9 @@ TEST_F(TranslationValidationTest, FindsWrongRewrites) {
        "%0 = mpc.cast %x : tensor<4x2xf32> to tensor<4x2xbf16>",
        "%i = mpc.cast %x : tensor<4x2xf32> to tensor<4x2xf16>\n  %0 = "
        "mpc.cast %i : tensor<4x2xf16> to tensor<4x2xbf16>"},
-      {"off-by-one pad", kImage, "k_conv", "pad([1, 1], [1, 1]) dilations([1, "
-                                           "1]) layout(channels_last) window",
+      {"off-by-one pad", kImage, "k_conv",
+       "pad([1, 1], [1, 1]) dilations([1, "
+       "1]) layout(channels_last) window",
        "pad([0, 1], [2, 1]) dilations([1, 1]) layout(channels_last) window"},
       {"wrong stride", kImage, "k_conv",
        "strides([2, 2]) pad([1, 1], [1, 1]) dilations([1, 1])",
@@ -298,8 +298,8 @@ TEST_F(TranslationValidationTest, FindsWrongRewrites) {
        "%p = mpc.slice %x [0, 0, 0, 0] [1, 3, 4, 2] : tensor<1x4x4x2xf32> to "
        "tensor<1x3x4x2xf32>\n  %0 = mpc.reduce_sum %p axes([1, 2]) "
        "accumulate(f64) : tensor<1x3x4x2xf32>"},
-      {"wrong axis", kImage, "k_conv",
-       "mpc.transpose %x [0, 2, 3, 1]", "mpc.transpose %x [0, 3, 2, 1]"},
+      {"wrong axis", kImage, "k_conv", "mpc.transpose %x [0, 2, 3, 1]",
+       "mpc.transpose %x [0, 3, 2, 1]"},
       {"wrong dtype of accumulation", kImage, "k_sum", "accumulate(f64)",
        "accumulate(f32)"},
       {"wrong initial value", kAttention, "k_pad", "dense<0.0>", "dense<1.0>"},
