@@ -34,6 +34,12 @@ def test_a_file_is_a_function(cnn):
     assert narrow.layers["0/conv2"] == "bf16" and narrow.layers["1"] == "f32"
 
 
+def test_a_compile_can_be_verified(cnn):
+    path, images = cnn
+    np.testing.assert_array_equal(mpc.compile(path, images, policy="mixed_bfloat16", verify=True)(images),
+                                  mpc.compile(path, images, policy="mixed_bfloat16")(images))
+
+
 def test_bytes_and_text_are_models_too(cnn, dense, factors):
     path, images = cnn
     np.testing.assert_array_equal(mpc.compile(path.read_bytes(), policy="float32")(images),

@@ -243,10 +243,14 @@ ClosedForm SymbolicTensors::close(Expr expr) {
   });
   body = make.substitute(body, numbers);
   DenseMap<Expr, Expr> done;
+  body = tabulate(body, done);
   ClosedForm form;
-  form.function = make.function(tabulate(body, done));
+  form.function = make.function(body);
+  // A table whose elements are equal uses no variable.
+  llvm::SmallPtrSet<Expr, 32> used;
+  visitOpen(body, used, [](Expr) {});
   for (Expr variable : order)
-    if (!bound.contains(variable))
+    if (!bound.contains(variable) && used.contains(numbers[variable]))
       form.arguments.push_back(values.contains(variable) ? values[variable]
                                                          : variable);
   closed[expr] = form;
