@@ -7,7 +7,8 @@ usage: inference_errors.py [--mpc PATH] [--samples N] [--forms A,B] MODEL...
                                  folders with model.onnx, inputs.npz and perhaps samples/*.npz
 
 `measured` is the RMS relative error of the compiled model for inputs.npz against the unquantized
-model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of `mpc explain` for the same inputs.
+model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of
+`mpc explain` for the same inputs.
 Calibration reads the samples, else N inputs resampled from the elements of inputs.npz.
 For a decoder of decoder.py without inputs.npz, writes 8 tokens after 16 cached ones, by onnxruntime.
 Exits with 1 if a prediction is off by more than a factor of 2.
