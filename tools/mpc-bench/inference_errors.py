@@ -7,8 +7,10 @@ usage: inference_errors.py [--mpc PATH] [--samples N] [--forms A,B] MODEL...
                                  folders with model.onnx, inputs.npz and perhaps samples/*.npz
 
 `measured` is the RMS relative error of the compiled model for inputs.npz against the unquantized
-model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of `mpc explain` for the same inputs.
+model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of
+`mpc explain` for the same inputs.
 Calibration reads the samples, else N inputs resampled from the elements of inputs.npz.
+For a decoder of decoder.py without inputs.npz, writes 8 tokens after 16 cached ones, by onnxruntime.
 Exits with 1 if a prediction is off by more than a factor of 2.
 """
 
@@ -44,6 +46,27 @@ def document(command, allowed=(0,)):
     return json.loads(result.stdout)
 
 
+def write_decoder_inputs(model, cached=16, tokens=8, samples=2):
+    import numpy as np
+    import onnxruntime
+    session = onnxruntime.InferenceSession(str(model / "model.onnx"))
+    pasts = [value for value in session.get_inputs() if value.name.startswith("past")]
+    (model / "samples").mkdir(exist_ok=True)
+    for sample in range(samples + 1):
+        ids = np.random.default_rng(sample).integers(0, 32768, (1, cached + tokens))
+        empty = {value.name: np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
+                 for value in pasts}
+        names = [value.name for value in session.get_outputs()]
+        found = dict(zip(names, session.run(None, {
+            "input_ids": ids[:, :cached], "attention_mask": np.ones((1, cached), np.int64),
+            "position_ids": np.arange(cached)[None], **empty})))
+        file = f"samples/{sample}.npz" if sample < samples else "inputs.npz"
+        np.savez(model / file, input_ids=ids[:, cached:],
+                 attention_mask=np.ones((1, cached + tokens), np.int64),
+                 position_ids=np.arange(cached, cached + tokens)[None],
+                 **{name: found[name.replace("past_key_values", "present")] for name in empty})
+
+
 def errors(mpc, model, samples, policy, calibrated):
     """The measured and the predicted error under the policy file."""
     file = str(model / "model.onnx")
@@ -76,6 +99,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         samples = {model: model / "samples" for model in arguments.models}
         for model in arguments.models:
+            if not (model / "inputs.npz").exists():
+                write_decoder_inputs(model)
             if not samples[model].is_dir():
                 samples[model] = pathlib.Path(folder) / model.name
                 draw(model, samples[model], arguments.samples)
