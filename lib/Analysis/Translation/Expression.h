@@ -70,6 +70,8 @@ struct Node : llvm::FoldingSetNode {
   /// Whether a variable occurs in the expression.
   bool isOpen = false;
 
+  // llvm::FoldingSet requires this name.
+  // NOLINTNEXTLINE(readability-identifier-naming)
   void Profile(llvm::FoldingSetNodeID &profile) const;
 };
 
