@@ -90,11 +90,13 @@ Float8Operand float8OperandOf(Value operand) {
   } else if (auto constant = operand.getDefiningOp<mpc::ConstantOp>();
              constant && found.moves.empty()) {
     for (FloatType format : {FloatType(Float8E4M3FNType::get(context)),
-                             FloatType(Float8E5M2Type::get(context))})
-      if ((found.constant = encodeConstant(constant.getValue(), format))) {
-        found.format = format;
-        break;
-      }
+                             FloatType(Float8E5M2Type::get(context))}) {
+      found.constant = encodeConstant(constant.getValue(), format);
+      if (!found.constant)
+        continue;
+      found.format = format;
+      break;
+    }
   }
   return found;
 }
