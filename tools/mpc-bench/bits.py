@@ -219,7 +219,7 @@ def check_fusion(matrix: Matrix, case: Case) -> Iterator[str]:
 
 
 def generated(smith: str, seed: int, other: str | None, folder: pathlib.Path) -> Case:
-    """Returns the graph that mpc-smith generates of a seed, with its policy or another one; overrides may be wrong on purpose."""
+    """Returns the graph that mpc-smith generates of a seed, under its policy or another one, without overrides."""
     text = subprocess.run([smith, "--print", "--seed", str(seed), "--training", "0", "--cuda-host", "0", "--exact", "0"],
                           capture_output=True, text=True, check=True).stdout
     setting = json.loads(text.partition("\n")[0].removeprefix("// mpc-smith: "))
