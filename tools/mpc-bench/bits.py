@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
-import itertools
+import functools
 import json
 import pathlib
 import re
@@ -218,19 +218,19 @@ def check_fusion(matrix: Matrix, case: Case) -> Iterator[str]:
         yield from first_difference(runs, bit_class)
 
 
-def generated(smith: str, seed: int, folder: pathlib.Path) -> Case:
-    """Returns the graph that mpc-smith generates of a seed, with its policy; overrides may be wrong on purpose."""
+def generated(smith: str, seed: int, other: str | None, folder: pathlib.Path) -> Case:
+    """Returns the graph that mpc-smith generates of a seed, under its policy or another one, without overrides."""
     text = subprocess.run([smith, "--print", "--seed", str(seed), "--training", "0", "--cuda-host", "0", "--exact", "0"],
                           capture_output=True, text=True, check=True).stdout
     setting = json.loads(text.partition("\n")[0].removeprefix("// mpc-smith: "))
-    model = folder / f"{seed}.mlir"
+    model = folder / f"{seed}-{pathlib.Path(other or 'own').stem}.mlir"
     model.write_text(text)
     policy = setting["policy"]
     if setting["policy_text"]:
         file = folder / f"{seed}.json"
         file.write_text(setting["policy_text"])
         policy = str(file)
-    return Case(f"seed {seed}", model, policy)
+    return Case(f"seed {seed} {other}", model, other) if other else Case(f"seed {seed}", model, policy)
 
 
 def main() -> int:
@@ -252,9 +252,10 @@ def main() -> int:
     matrix = Matrix(arguments.mpc, arguments.state, arguments.native)
     end = time.monotonic() + 60 * arguments.minutes
 
-    def problems_of(case: Case) -> list[str] | None:
+    def problems_of(make: Callable[[], Case]) -> tuple[Case, list[str]] | None:
         if time.monotonic() > end:
             return None
+        case = make()
         try:
             problems = list(check_levels(matrix, case, all_threads=case.inputs is not None))
             if arguments.batch and case.inputs:
@@ -263,9 +264,9 @@ def main() -> int:
                 problems += check_training(matrix, case)
             if arguments.fusion and not case.inputs:
                 problems += check_fusion(matrix, case)
-            return problems
+            return case, problems
         except RuntimeError as error:
-            return [str(error)]
+            return case, [str(error)]
 
     wrong = count = late = 0
     with (tempfile.TemporaryDirectory() as folder,
@@ -273,15 +274,14 @@ def main() -> int:
         cases = [Case(f"{model.parent.name} {policy}", model, policy, inputs=model.parent / "inputs.npz")
                  for model in arguments.models for policy in arguments.policies or POLICIES]
         first, last = arguments.seeds or (0, -1)
-        graphs = (generated(arguments.smith, seed, pathlib.Path(folder)) for seed in range(first, last + 1))
-        graphs = (each for case in graphs
-                  for each in (case, *(dataclasses.replace(case, policy=policy, name=f"{case.name} {policy}")
-                                       for policy in arguments.policies or () if policy != case.policy)))
-        cases = [*cases, *graphs]
-        for case, problems in zip(cases, pool.map(problems_of, cases)):
-            if problems is None:
+        makers: list[Callable[[], Case]] = [lambda case=case: case for case in cases]
+        makers += [functools.partial(generated, arguments.smith, seed, policy, pathlib.Path(folder))
+                   for seed in range(first, last + 1) for policy in (None, *(arguments.policies or ()))]
+        for done in pool.map(problems_of, makers):
+            if done is None:
                 late += 1
                 continue
+            case, problems = done
             count += 1
             wrong += bool(problems)
             if problems or case.inputs:
