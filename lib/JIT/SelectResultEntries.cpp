@@ -82,7 +82,7 @@ static std::optional<EntrySources> sourcesOfReduction(ReductionOpInterface op,
   int64_t rank = typeOf(op->getOperand(0)).getRank();
   bool keeps = rank == typeOf(op->getResult(0)).getRank();
   // Other operands of these norms have the normalized dimensions only.
-  if (op->getNumOperands() > 1 && !isa<LayerNormOp, RmsNormOp>(op))
+  if (op->getNumOperands() > 1 && !op->hasTrait<Normalizes>())
     return std::nullopt;
   for (int64_t own = 0, at = 0; own < rank; ++own) {
     bool isReduced = llvm::is_contained(op.getReductionAxes(), own);
@@ -121,7 +121,7 @@ static void selectEntry(OpBuilder &builder, OpOperand &result,
     int64_t own = uses.front().second;
     std::optional<EntrySources> sources;
     bool isOnly =
-        size_t(llvm::range_size(value.getUses())) == uses.size() &&
+        llvm::range_size(value.getUses()) == uses.size() &&
         llvm::all_of(uses, [&](auto &use) { return use.second == own; });
     if (op && isOnly)
       sources = sourcesOf(op, own);

@@ -1108,8 +1108,10 @@ Error PolicyReader::readOperands(const Json &value) {
     return error("operands.scaling",
                  "expects none, delayed, current, row, calibrated, block, mx "
                  "or nvfp4, got " +
-                     (fields.contains("scaling") ? fields["scaling"].dump()
-                                                 : std::string("nothing")));
+                     (fields.contains("scaling")
+                         ? fields["scaling"].dump()
+                         : std::string("nothing; 'operands' replaces those of "
+                                       "the extended policy")));
   OperandFormat format = recipeOf(*scaling);
   for (auto &[option, entry] : fields.items())
     if (!hasOption(*scaling, option))

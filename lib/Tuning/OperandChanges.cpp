@@ -177,10 +177,15 @@ std::vector<float> OperandChanges::compare(const Operand &operand,
            after = quantized.isFloat() ? quantized.floats()[i]
                                        : double(quantized.ints()[i]);
     ++used.elements;
-    used.saturated += std::abs(number) > limit;
-    used.flushed += scaled != 0 && after == 0;
-    if (value == 0 || number == 0)
+    used.flushed += value != 0 && after == 0;
+    used.saturated += after != 0 && std::abs(number) > limit;
+    if (value == 0)
       continue;
+    // The scale of a block may underflow to zero.
+    if (scaled == 0 || number == 0) {
+      changes[i] = float(after == 0 ? -value : 0);
+      continue;
+    }
     double scale = std::abs(value / number);
     used.leastScale = std::min(used.leastScale, scale);
     used.mostScale = std::max(used.mostScale, scale);

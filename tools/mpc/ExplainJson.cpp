@@ -168,7 +168,9 @@ static Json toJson(const ExplainedOperand &operand) {
           {"operand", operand.operand},
           {"format", operand.format},
           {"least_scale", jsonNumber(operand.leastScale)},
-          {"largest_scale", jsonNumber(operand.mostScale)},
+          // Without a scale the least one is infinite, and both are null.
+          {"largest_scale",
+           jsonNumber(std::max(operand.leastScale, operand.mostScale))},
           {"saturated", operand.saturated},
           {"flushed", operand.flushed}};
 }

@@ -209,7 +209,8 @@ static std::string operandTable(const Explanation &explanation) {
   std::vector<std::vector<std::string>> table = {
       {"quantized operand", "format", "scales", "saturated", "to zero"}};
   for (const ExplainedOperand &operand : explanation.operands) {
-    std::string scales = shortNumber(operand.leastScale);
+    std::string scales =
+        operand.mostScale > 0 ? shortNumber(operand.leastScale) : "-";
     if (operand.mostScale > operand.leastScale)
       scales += " to " + shortNumber(operand.mostScale);
     table.push_back(

@@ -83,7 +83,8 @@ struct OperandFormat {
   /// Gradients are rounded stochastically.
   bool stochastic = false;
   /// Share of the contractions of a forward pass, the last ones, whose weights
-  /// are not quantized; rounded up, the first one excepted.
+  /// are not quantized; rounded up. The first contraction and weights that
+  /// earlier ones read are.
   double keepLast = 0;
   /// Kinds of contractions: matmul, conv.
   std::vector<std::string> kinds;

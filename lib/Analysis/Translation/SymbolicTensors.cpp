@@ -420,6 +420,8 @@ Expr SymbolicTensors::gather(const Tensor &tensor, ArrayRef<Expr> at) {
 //===----------------------------------------------------------------------===//
 
 Expr SymbolicTensors::evaluate(const Tensor &tensor, ArrayRef<Expr> at) {
+  if (tensor.op->hasTrait<Normalizes>() && isa<ReductionOpInterface>(tensor.op))
+    return rowMap(tensor, at);
   return llvm::TypeSwitch<Operation *, Expr>(tensor.op)
       .Case<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
             ArgmaxOp, ArgminOp>([&](auto) { return reduction(tensor, at); })
@@ -428,8 +430,7 @@ Expr SymbolicTensors::evaluate(const Tensor &tensor, ArrayRef<Expr> at) {
       .Case<ConvOp, ConvFilterGradientOp>(
           [&](auto) { return convolution(tensor, at); })
       .Case<MaxPoolOp, AvgPoolOp>([&](auto) { return pool(tensor, at); })
-      .Case<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(
-          [&](auto) { return rowMap(tensor, at); })
+      .Case<SoftmaxOp, LogSoftmaxOp>([&](auto) { return rowMap(tensor, at); })
       .Case<OneHotOp>([&](OneHotOp op) {
         auto axis = size_t(op.getAxis());
         Indices rest(at.take_front(axis));
@@ -735,13 +736,8 @@ Expr SymbolicTensors::rowMap(const Tensor &tensor, ArrayRef<Expr> at) {
   std::string label;
   llvm::raw_string_ostream out(label);
   out << op->getName().stripDialect();
-  if (auto norm = dyn_cast<LayerNormOp>(op)) {
-    out << " epsilon=" << norm.getEpsilonAttr();
-    operands.push_back(reduce("row_moments", {}));
-  } else {
-    out << " epsilon=" << cast<RmsNormOp>(op).getEpsilonAttr();
-    operands.push_back(reduce("mean_square", {}));
-  }
+  operands.push_back(reduce(label + "_moments", {}));
+  out << " epsilon=" << op->getAttr("epsilon");
   for (TensorId operand : ArrayRef(tensor.operands).drop_front())
     operands.push_back(broadcast(operand, at));
   return make.operation(label, element, operands);

@@ -165,7 +165,7 @@ void reduce(const void *rows, size_t ranks, size_t count, void *result) {
       for (size_t pairs = rank + 1; pairs % 2 == 0; pairs /= 2)
         combine();
     }
-    while (depth > 1)
+    for (size_t left = depth; left > 1; --left)
       combine();
     std::array<Value, kBlock> &sums = levels.front();
     if constexpr (reduction == Collective::Reduction::Mean) {

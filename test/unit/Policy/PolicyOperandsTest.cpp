@@ -95,7 +95,8 @@ TEST(PolicyOperandsTest, MistakesNameTheField) {
             "calibrated, block, mx or nvfp4, got \"fp8\"");
   EXPECT_EQ(errorOf(R"({"margin": 1})"),
             "test.json: operands.scaling: expects none, delayed, current, row, "
-            "calibrated, block, mx or nvfp4, got nothing");
+            "calibrated, block, mx or nvfp4, got nothing; 'operands' replaces "
+            "those of the extended policy");
   EXPECT_EQ(errorOf(R"({"scaling": "mx", "margin": 1})"),
             "test.json: operands.margin: is no option of the scaling mx");
   EXPECT_EQ(errorOf(R"({"scaling": "delayed", "history": 0})"),

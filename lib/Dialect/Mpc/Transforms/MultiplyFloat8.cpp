@@ -164,7 +164,8 @@ private:
 
   void rewrite(MatmulOp matmul, const MathUnit &unit) {
     Type result = getElementTypeOrSelf(matmul.getResult());
-    if (matmul.getPacked() || matmul.getContractionSize() % unit.multiple ||
+    if (matmul.getPacked() || matmul.getContractionSize() == 0 ||
+        matmul.getContractionSize() % unit.multiple ||
         !(result.isF32() || result.isBF16() || result.isF16()))
       return;
     Float8Operand lhs = float8OperandOf(matmul.getLhs());

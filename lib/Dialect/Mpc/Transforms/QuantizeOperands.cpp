@@ -312,8 +312,8 @@ private:
     return format;
   }
 
-  /// Returns the sources of the weights of the last contractions of the forward
-  /// pass, which `keep_last` exempts.
+  /// Returns the sources of the weights that only the last contractions of the
+  /// forward pass read, which `keep_last` exempts.
   FailureOr<llvm::DenseSet<Value>>
   lastWeights(const StepFunction &step,
               const llvm::DenseSet<Operation *> &backward) {
@@ -337,6 +337,8 @@ private:
       if (i + 1 < weights.size() &&
           double(i) < weight.second * double(weights.size()))
         last.insert(weight.first);
+      else
+        last.erase(weight.first);
     return last;
   }
 

@@ -81,7 +81,13 @@ bool BatchSums::findRows() {
     if (shape.front() == rows)
       places[argument] = {};
   }
-  return rows > 0 && rows % segments == 0;
+  if (rows == 0 || rows % segments == 0)
+    return rows > 0;
+  function.emitWarning() << "sums over the batch of " << rows
+                         << " depend on the number of ranks: it is no multiple "
+                            "of the "
+                         << segments << " segments of reproducible training";
+  return false;
 }
 
 bool BatchSums::isBatch(Value value, int64_t dim) const {
