@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTraits.h"
 #include "mpc/Reference/Interpreter.h"
@@ -269,14 +270,25 @@ static std::set<std::string> accumulateTypes(ArrayRef<Operation *> ops) {
   return types;
 }
 
-/// Follows data movement to the value that is moved.
+/// Follows data movement to the value that is moved, into and out of fusions.
 static Value movedValue(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<MovementOpInterface, PackOp>(op))
-      break;
-    value = op->getOperand(0);
+  for (;;) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp());
+      if (!fusion)
+        return value;
+      value = fusion->getOperand(argument.getArgNumber());
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (auto fusion = dyn_cast<FusionOp>(op))
+      value = fusion.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+    else if (isa<MovementOpInterface, PackOp>(op))
+      value = op->getOperand(0);
+    else
+      return value;
   }
-  return value;
 }
 
 /// Returns true if an op's result depends on the order of a sum or is specified
@@ -415,8 +427,9 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       ops, [&](Operation *op) { return isInexact(op, isInteger); });
   SmallVector<Operation *> kernelOps;
   for (size_t i : region)
-    for (Operation &op : LaunchTerms(launches[i]).kernel.getBody().front())
-      kernelOps.push_back(&op);
+    LaunchTerms(launches[i]).kernel.walk([&](Operation *op) {
+      kernelOps.push_back(op);
+    });
   if (!isDecomposed && accumulateTypes(ops) != accumulateTypes(kernelOps))
     return "sums accumulate in other types";
   double tolerance = isApproximate ? toleranceOf(ops) : 0;
@@ -492,9 +505,10 @@ ConcreteComparison::compare(const std::set<size_t> &region,
            llvm::zip_equal(launch.inputs, launch.kernel.getArguments())) {
         auto type = cast<RankedTensorType>(argument.getType());
         bool isFactor = false;
-        for (Operation &op : launch.kernel.getBody().front())
-          for (Value factor : factorsOf(&op))
+        launch.kernel.walk([&](Operation *op) {
+          for (Value factor : factorsOf(op))
             isFactor |= !isDecomposed && movedValue(factor) == argument;
+        });
         arguments.push_back(load(input, type, isFactor));
       }
       auto values = reference::interpret(

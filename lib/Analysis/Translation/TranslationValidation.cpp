@@ -16,6 +16,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -99,6 +100,17 @@ void Validator::evaluateOps(Block &block, DenseMap<Value, TensorId> &values) {
     SmallVector<TensorId> operands;
     for (Value operand : op.getOperands())
       operands.push_back(values.at(operand));
+    if (auto fusion = dyn_cast<FusionOp>(op)) {
+      Block &body = fusion.getBody().front();
+      for (auto [argument, operand] :
+           llvm::zip_equal(body.getArguments(), operands))
+        values[argument] = operand;
+      evaluateOps(body, values);
+      for (auto [result, yielded] :
+           llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        values[result] = values.at(yielded);
+      continue;
+    }
     for (OpResult result : op.getResults())
       values[result] = tensors.result(&op, result.getResultNumber(), operands);
   }
