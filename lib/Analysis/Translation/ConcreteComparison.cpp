@@ -186,6 +186,8 @@ bool ConcreteComparison::computesComposite(size_t launch) {
 SmallVector<Value> ConcreteComparison::candidates(size_t index,
                                                   unsigned number) {
   auto type = tensors.typeOf(launches[index].results[number]);
+  if (launches[index].isKnown[number])
+    return {Value()};
   SmallVector<Value> found;
   for (const ResultTerms &result : results)
     for (const Content &content : result.read.contents)
@@ -419,7 +421,9 @@ ConcreteComparison::compare(const std::set<size_t> &region,
                             ArrayRef<Value> expected,
                             ArrayRef<size_t> written, Span span) {
   SmallVector<Expr> start = frontier(region, written);
-  SmallVector<Value> targets(expected);
+  SmallVector<Value> targets;
+  llvm::copy_if(expected, std::back_inserter(targets),
+                [](Value value) { return bool(value); });
   for (size_t result : written)
     targets.push_back(results[result].expected);
   SmallVector<Operation *> ops = slice(targets, start);
@@ -455,9 +459,9 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     });
   std::set<std::string> allowed = accumulateTypes(ops),
                         used = accumulateTypes(kernelOps);
+  isExact = !isApproximate;
   if (!isDecomposed && !llvm::includes(allowed, used))
     return "sums accumulate in other types";
-  isExact = !isApproximate;
   double tolerance = 0;
   if (isApproximate && span != Span::Bits)
     tolerance = span == Span::Kernels || isDecomposed ? toleranceOf(ops)
@@ -558,6 +562,8 @@ ConcreteComparison::compare(const std::set<size_t> &region,
         stored.insert_or_assign({int(i), unsigned(number)}, value);
     }
     for (auto [number, value] : llvm::enumerate(expected)) {
+      if (!value)
+        continue;
       const reference::Tensor &actual =
           stored.at({int(*region.rbegin()), unsigned(number)});
       std::optional<reference::Tensor> wanted =
@@ -611,7 +617,7 @@ bool ConcreteComparison::hasOpsOf(const std::set<size_t> &region,
                                   ArrayRef<Value> expected) {
   std::map<std::string, int> count;
   auto add = [&](Operation *op, int number) {
-    if (!isa<MovementOpInterface, PackOp, ConstantOp, FusionOp>(op))
+    if (!isa<MovementOpInterface, PackOp, ConstantOp, CastOp>(op))
       count[op->getName().getStringRef().str()] += number;
   };
   for (Operation *op : slice(expected, frontier(region, {})))
@@ -638,17 +644,19 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         region.insert(i);
     close(region);
     SmallVector<SmallVector<Value>> choices;
-    size_t most = SIZE_MAX;
+    size_t most = 0;
     for (unsigned i = 0; i < launches[last].results.size(); ++i) {
       choices.push_back(candidates(last, i));
-      most = std::min(most, choices.back().size());
+      most = std::max(most, choices.back().size());
     }
+    if (llvm::any_of(choices, [](const auto &choice) { return choice.empty(); }))
+      most = 0;
     bool hasResults = most == 0 && !resultsOf(region).empty();
     for (size_t k = 0; k < std::max<size_t>(most, hasResults); ++k) {
       SmallVector<Value> expected;
       for (const auto &choice : choices)
         if (most)
-          expected.push_back(choice[k]);
+          expected.push_back(choice[std::min(k, choice.size() - 1)]);
       std::optional<std::string> text =
           compare(region, expected, resultsOf(region), Span::Kernels);
       if (!text) {
@@ -662,7 +670,8 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         outcome.text = *text;
         if (last == first)
           outcome.expected = expected;
-        outcome.isCertain = last == first && hasOpsOf(region, expected);
+        outcome.isCertain = last == first && expected.size() == 1 && expected[0] &&
+                            hasOpsOf(region, expected);
       }
     }
     // A later value may hide the difference. Only parts of a composite op have

@@ -60,7 +60,8 @@ public:
     /// Launches that were compared together, in order.
     llvm::SmallVector<size_t> region;
     /// The values of the graph that the results of the last launch (if equal)
-    /// or of the first one should be; null if unknown.
+    /// or of the first one should be; empty if unknown, and null for a result
+    /// that the graph has.
     llvm::SmallVector<mlir::Value> expected;
     /// Results of the program that were compared too.
     llvm::SmallVector<size_t> results;
@@ -94,7 +95,7 @@ private:
   /// Returns true if a launch may compute a part of a composite op.
   bool computesComposite(size_t launch);
   /// Values of the graph that result `number` of a launch may be, the likeliest
-  /// first.
+  /// first; null if the graph has the result.
   llvm::SmallVector<mlir::Value> candidates(size_t launch, unsigned number);
   /// Results of the program that only launches of a region write.
   llvm::SmallVector<size_t> resultsOf(const std::set<size_t> &region) const;

@@ -285,8 +285,11 @@ LogicalResult Validator::test(TranslationReport &report) {
       std::string text = "kernel '" + launch.kernel.getName().str() +
                          "' computes no value of the graph" +
                          (outcome.text.empty() ? "" : "; " + outcome.text);
-      if (!outcome.expected.empty())
-        text = describe(launch, 0, outcome.expected[0]) + "; " + outcome.text;
+      for (auto [result, value] : llvm::enumerate(outcome.expected))
+        if (value) {
+          text = describe(launch, unsigned(result), value) + "; " + outcome.text;
+          break;
+        }
       report.difference = {launch.kernel.getName().str(), text,
                            launch.launch.getLoc()};
       return success();
@@ -297,7 +300,8 @@ LogicalResult Validator::test(TranslationReport &report) {
     testedResults.insert(outcome.results.begin(), outcome.results.end());
     for (auto [value, result] :
          llvm::zip(outcome.expected, launches[last].results))
-      assumed[last].push_back(inLayout(value, tensors.typeOf(result)));
+      assumed[last].push_back(
+          value ? inLayout(value, tensors.typeOf(result)) : result);
     if (failed(evaluateProgram(last)))
       return failure();
     prove();
