@@ -350,11 +350,11 @@ difference(const reference::Tensor &actual, const reference::Tensor &expected,
   for (auto [i, pair] :
        llvm::enumerate(llvm::zip_equal(actual.floats(), expected.floats()))) {
     auto [a, b] = pair;
-    bool isEqual = (std::isnan(a) && std::isnan(b)) ||
-                   llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b) ||
-                   (tolerance > 0 &&
-                    std::abs(a - b) <=
-                        tolerance * largest + 2 * most + 8 * change(i));
+    bool isEqual =
+        (std::isnan(a) && std::isnan(b)) ||
+        llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b) ||
+        (tolerance > 0 &&
+         std::abs(a - b) <= tolerance * largest + 2 * most + 8 * change(i));
     if (!isEqual)
       return describe(int64_t(i), a, b);
   }
@@ -418,8 +418,8 @@ static double toleranceOf(ArrayRef<Operation *> ops) {
 
 std::optional<std::string>
 ConcreteComparison::compare(const std::set<size_t> &region,
-                            ArrayRef<Value> expected,
-                            ArrayRef<size_t> written, Span span) {
+                            ArrayRef<Value> expected, ArrayRef<size_t> written,
+                            Span span) {
   SmallVector<Expr> start = frontier(region, written);
   SmallVector<Value> targets;
   llvm::copy_if(expected, std::back_inserter(targets),
@@ -464,8 +464,8 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     return "sums accumulate in other types";
   double tolerance = 0;
   if (isApproximate && span != Span::Bits)
-    tolerance = span == Span::Kernels || isDecomposed ? toleranceOf(ops)
-                                                      : kTolerance;
+    tolerance =
+        span == Span::Kernels || isDecomposed ? toleranceOf(ops) : kTolerance;
   SmallVector<Round> rounds = {Round::Ordinary};
   if (!isDecomposed)
     rounds.append({Round::Small, Round::Large});
@@ -517,6 +517,9 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     auto load = [&](const PlannedMemory::Read &read, RankedTensorType type,
                     bool isFactor) {
       reference::Tensor whole(type);
+      // What is undefined.
+      if (whole.isFloat())
+        llvm::fill(whole.floats(), std::numeric_limits<double>::quiet_NaN());
       int64_t at = 0;
       for (const Content &content : read.contents) {
         reference::Tensor part = [&]() -> reference::Tensor {
@@ -649,7 +652,8 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
       choices.push_back(candidates(last, i));
       most = std::max(most, choices.back().size());
     }
-    if (llvm::any_of(choices, [](const auto &choice) { return choice.empty(); }))
+    if (llvm::any_of(choices,
+                     [](const auto &choice) { return choice.empty(); }))
       most = 0;
     bool hasResults = most == 0 && !resultsOf(region).empty();
     for (size_t k = 0; k < std::max<size_t>(most, hasResults); ++k) {
@@ -670,8 +674,8 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         outcome.text = *text;
         if (last == first)
           outcome.expected = expected;
-        outcome.isCertain = last == first && expected.size() == 1 && expected[0] &&
-                            hasOpsOf(region, expected);
+        outcome.isCertain = last == first && expected.size() == 1 &&
+                            expected[0] && hasOpsOf(region, expected);
       }
     }
     // A later value may hide the difference. Only parts of a composite op have

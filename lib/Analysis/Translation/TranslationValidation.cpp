@@ -106,8 +106,8 @@ void Validator::evaluateOps(Block &block, DenseMap<Value, TensorId> &values) {
            llvm::zip_equal(body.getArguments(), operands))
         values[argument] = operand;
       evaluateOps(body, values);
-      for (auto [result, yielded] :
-           llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+      for (auto [result, yielded] : llvm::zip_equal(
+               op.getResults(), body.getTerminator()->getOperands()))
         values[result] = values.at(yielded);
       continue;
     }
@@ -287,7 +287,8 @@ LogicalResult Validator::test(TranslationReport &report) {
                          (outcome.text.empty() ? "" : "; " + outcome.text);
       for (auto [result, value] : llvm::enumerate(outcome.expected))
         if (value) {
-          text = describe(launch, unsigned(result), value) + "; " + outcome.text;
+          text =
+              describe(launch, unsigned(result), value) + "; " + outcome.text;
           break;
         }
       report.difference = {launch.kernel.getName().str(), text,
@@ -300,8 +301,8 @@ LogicalResult Validator::test(TranslationReport &report) {
     testedResults.insert(outcome.results.begin(), outcome.results.end());
     for (auto [value, result] :
          llvm::zip(outcome.expected, launches[last].results))
-      assumed[last].push_back(
-          value ? inLayout(value, tensors.typeOf(result)) : result);
+      assumed[last].push_back(value ? inLayout(value, tensors.typeOf(result))
+                                    : result);
     if (failed(evaluateProgram(last)))
       return failure();
     prove();

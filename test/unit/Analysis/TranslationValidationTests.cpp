@@ -194,8 +194,8 @@ func.func private @k_narrow(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xbf16> {
   return %0 : tensor<1x2x4x4xbf16>
 })"};
 
-/// A scale before a pooling instead of after it, in fusions: not proved, but the
-/// same bits.
+/// A scale before a pooling instead of after it, in fusions: not proved, but
+/// the same bits.
 const Program kMoved = {R"(
 func.func @main(%x: tensor<1x2x4x4xf32> {mpc.name = "x"}) -> tensor<1x2x3x3xf32> {
   %0 = mpc.max_pool %x window([2, 2]) strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1])
