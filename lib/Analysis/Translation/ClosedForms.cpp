@@ -129,7 +129,8 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
   uint64_t &hash = hashes.try_emplace(key, 0).first->second;
   if (!hash) {
     FailureOr<ConstantBytes> bytes = ConstantBytes::get(expr->attr);
-    if (failed(bytes)) {
+    // What is read from an empty constant, guards exclude.
+    if (failed(bytes) || type.getNumElements() == 0) {
       done[expr] = expr;
       return expr;
     }

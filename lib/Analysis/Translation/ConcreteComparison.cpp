@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTraits.h"
 #include "mpc/Reference/Interpreter.h"
@@ -126,14 +127,16 @@ reference::Tensor ConcreteComparison::constant(ElementsAttr value,
 // Regions
 //===----------------------------------------------------------------------===//
 
-void ConcreteComparison::close(std::set<size_t> &region) const {
+void ConcreteComparison::close(std::set<size_t> &region,
+                               bool fromArguments) const {
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i : std::vector<size_t>(region.begin(), region.end()))
       for (const PlannedMemory::Read &input : launches[i].inputs)
         for (const Content &content : input.contents)
           if (content.launch >= 0 && size_t(content.launch) < i &&
-              !launches[size_t(content.launch)].isKnown[content.result])
+              (fromArguments ||
+               !launches[size_t(content.launch)].isKnown[content.result]))
             changed |= region.insert(size_t(content.launch)).second;
   }
 }
@@ -183,6 +186,8 @@ bool ConcreteComparison::computesComposite(size_t launch) {
 SmallVector<Value> ConcreteComparison::candidates(size_t index,
                                                   unsigned number) {
   auto type = tensors.typeOf(launches[index].results[number]);
+  if (launches[index].isKnown[number])
+    return {Value()};
   SmallVector<Value> found;
   for (const ResultTerms &result : results)
     for (const Content &content : result.read.contents)
@@ -207,14 +212,20 @@ SmallVector<Value> ConcreteComparison::candidates(size_t index,
   return found;
 }
 
-SmallVector<Expr> ConcreteComparison::frontier(const std::set<size_t> &region) {
+SmallVector<Expr> ConcreteComparison::frontier(const std::set<size_t> &region,
+                                               ArrayRef<size_t> written) {
   SmallVector<Expr> functions;
+  auto add = [&](const PlannedMemory::Read &read) {
+    for (const Content &content : read.contents)
+      if ((content.launch < 0 || !region.contains(size_t(content.launch))) &&
+          !tensors.constantValue(content.tensor))
+        functions.push_back(tensors.form(content.tensor).function);
+  };
   for (size_t i : region)
     for (const PlannedMemory::Read &input : launches[i].inputs)
-      for (const Content &content : input.contents)
-        if ((content.launch < 0 || !region.contains(size_t(content.launch))) &&
-            !tensors.constantValue(content.tensor))
-          functions.push_back(tensors.form(content.tensor).function);
+      add(input);
+  for (size_t result : written)
+    add(results[result].read);
   return functions;
 }
 
@@ -269,14 +280,25 @@ static std::set<std::string> accumulateTypes(ArrayRef<Operation *> ops) {
   return types;
 }
 
-/// Follows data movement to the value that is moved.
+/// Follows data movement to the value that is moved, into and out of fusions.
 static Value movedValue(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<MovementOpInterface, PackOp>(op))
-      break;
-    value = op->getOperand(0);
+  for (;;) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp());
+      if (!fusion)
+        return value;
+      value = fusion->getOperand(argument.getArgNumber());
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (auto fusion = dyn_cast<FusionOp>(op))
+      value = fusion.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+    else if (isa<MovementOpInterface, PackOp>(op))
+      value = op->getOperand(0);
+    else
+      return value;
   }
-  return value;
 }
 
 /// Returns true if an op's result depends on the order of a sum or is specified
@@ -295,10 +317,11 @@ static std::string textOf(ArrayRef<int64_t> shape, int64_t position) {
 }
 
 /// Returns the first difference between tensors of equal size; `tolerance` is
-/// relative to the largest element.
-static std::optional<std::string> difference(const reference::Tensor &actual,
-                                             const reference::Tensor &expected,
-                                             double tolerance) {
+/// relative to the largest element. `backwards`, if given, are the expected
+/// values with sums in reverse order, whose changes are tolerated too.
+static std::optional<std::string>
+difference(const reference::Tensor &actual, const reference::Tensor &expected,
+           double tolerance, const reference::Tensor *backwards = nullptr) {
   auto describe = [&](int64_t position, double a, double b) {
     return llvm::formatv("element {0} is {1} instead of {2}",
                          textOf(actual.getShape(), position), a, b)
@@ -316,12 +339,22 @@ static std::optional<std::string> difference(const reference::Tensor &actual,
   for (double value : expected.floats())
     if (std::isfinite(value))
       largest = std::max(largest, std::abs(value));
+  auto change = [&](size_t i) {
+    double value =
+        backwards ? std::abs(backwards->floats()[i] - expected.floats()[i]) : 0;
+    return std::isfinite(value) ? value : 0;
+  };
+  double most = 0;
+  for (size_t i = 0; i < size_t(expected.size()); ++i)
+    most = std::max(most, change(i));
   for (auto [i, pair] :
        llvm::enumerate(llvm::zip_equal(actual.floats(), expected.floats()))) {
     auto [a, b] = pair;
-    bool isEqual = (std::isnan(a) && std::isnan(b)) ||
-                   llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b) ||
-                   (tolerance > 0 && std::abs(a - b) <= tolerance * largest);
+    bool isEqual =
+        (std::isnan(a) && std::isnan(b)) ||
+        llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b) ||
+        (tolerance > 0 &&
+         std::abs(a - b) <= tolerance * largest + 2 * most + 8 * change(i));
     if (!isEqual)
       return describe(int64_t(i), a, b);
   }
@@ -368,6 +401,10 @@ ConcreteComparison::resultsOf(const std::set<size_t> &region) const {
   return written;
 }
 
+/// Tolerance relative to the largest element where sums may be in another
+/// order, besides the changes that the reverse order makes.
+constexpr double kTolerance = 0x1p-14;
+
 /// Tolerance relative to the largest element, for ops that compute in the types
 /// of `ops`: 16 units in the last place of the narrowest one, 1024 of f32.
 static double toleranceOf(ArrayRef<Operation *> ops) {
@@ -381,10 +418,12 @@ static double toleranceOf(ArrayRef<Operation *> ops) {
 
 std::optional<std::string>
 ConcreteComparison::compare(const std::set<size_t> &region,
-                            ArrayRef<Value> expected) {
-  SmallVector<Expr> start = frontier(region);
-  SmallVector<size_t> written = resultsOf(region);
-  SmallVector<Value> targets(expected);
+                            ArrayRef<Value> expected, ArrayRef<size_t> written,
+                            Span span) {
+  SmallVector<Expr> start = frontier(region, written);
+  SmallVector<Value> targets;
+  llvm::copy_if(expected, std::back_inserter(targets),
+                [](Value value) { return bool(value); });
   for (size_t result : written)
     targets.push_back(results[result].expected);
   SmallVector<Operation *> ops = slice(targets, start);
@@ -415,20 +454,28 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       ops, [&](Operation *op) { return isInexact(op, isInteger); });
   SmallVector<Operation *> kernelOps;
   for (size_t i : region)
-    for (Operation &op : LaunchTerms(launches[i]).kernel.getBody().front())
-      kernelOps.push_back(&op);
-  if (!isDecomposed && accumulateTypes(ops) != accumulateTypes(kernelOps))
+    LaunchTerms(launches[i]).kernel.walk([&](Operation *op) {
+      kernelOps.push_back(op);
+    });
+  std::set<std::string> allowed = accumulateTypes(ops),
+                        used = accumulateTypes(kernelOps);
+  isExact = !isApproximate;
+  if (!isDecomposed && !llvm::includes(allowed, used))
     return "sums accumulate in other types";
-  double tolerance = isApproximate ? toleranceOf(ops) : 0;
+  double tolerance = 0;
+  if (isApproximate && span != Span::Bits)
+    tolerance =
+        span == Span::Kernels || isDecomposed ? toleranceOf(ops) : kTolerance;
   SmallVector<Round> rounds = {Round::Ordinary};
   if (!isDecomposed)
     rounds.append({Round::Small, Round::Large});
   if (!isApproximate)
     rounds.push_back(Round::Special);
   for (Round round : rounds) {
-    // The graph.
-    DenseMap<Value, reference::Tensor> computed;
-    auto valueOf = [&](Value value) -> const reference::Tensor & {
+    // The graph, and with sums in reverse order.
+    DenseMap<Value, reference::Tensor> computed, backwards;
+    auto valueIn = [&](DenseMap<Value, reference::Tensor> &computed,
+                       Value value) -> const reference::Tensor & {
       auto found = computed.find(value);
       if (found == computed.end())
         found =
@@ -439,29 +486,40 @@ ConcreteComparison::compare(const std::set<size_t> &region,
                 .first;
       return found->second;
     };
-    for (Operation *op : ops) {
-      if (auto value = dyn_cast<ConstantOp>(op)) {
-        computed.try_emplace(
-            value, constant(value.getValue(), integers.contains(value)));
-        continue;
+    auto evaluate = [&](DenseMap<Value, reference::Tensor> &computed,
+                        reference::Rounding rounding) {
+      for (Operation *op : ops) {
+        if (auto value = dyn_cast<ConstantOp>(op)) {
+          computed.try_emplace(
+              value, constant(value.getValue(), integers.contains(value)));
+          continue;
+        }
+        for (Value operand : op->getOperands())
+          valueIn(computed, operand);
+        SmallVector<const reference::Tensor *> operands;
+        for (Value operand : op->getOperands())
+          operands.push_back(&computed.find(operand)->second);
+        SmallVector<reference::Tensor> values;
+        if (failed(reference::evaluate(op, operands, values, rounding)))
+          return failure();
+        for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+          computed.try_emplace(result, value);
       }
-      for (Value operand : op->getOperands())
-        valueOf(operand);
-      SmallVector<const reference::Tensor *> operands;
-      for (Value operand : op->getOperands())
-        operands.push_back(&computed.find(operand)->second);
-      SmallVector<reference::Tensor> values;
-      if (failed(reference::evaluate(op, operands, values,
-                                     reference::Rounding::Declared)))
-        return "the interpreter failed";
-      for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
-        computed.try_emplace(result, value);
-    }
+      return success();
+    };
+    bool mayReorder = span == Span::Results && tolerance > 0;
+    if (failed(evaluate(computed, reference::Rounding::Declared)) ||
+        (mayReorder &&
+         failed(evaluate(backwards, reference::Rounding::DeclaredBackwards))))
+      return "the interpreter failed";
     // The launches.
     std::map<std::pair<int, unsigned>, reference::Tensor> stored;
     auto load = [&](const PlannedMemory::Read &read, RankedTensorType type,
                     bool isFactor) {
       reference::Tensor whole(type);
+      // What is undefined.
+      if (whole.isFloat())
+        llvm::fill(whole.floats(), std::numeric_limits<double>::quiet_NaN());
       int64_t at = 0;
       for (const Content &content : read.contents) {
         reference::Tensor part = [&]() -> reference::Tensor {
@@ -492,9 +550,10 @@ ConcreteComparison::compare(const std::set<size_t> &region,
            llvm::zip_equal(launch.inputs, launch.kernel.getArguments())) {
         auto type = cast<RankedTensorType>(argument.getType());
         bool isFactor = false;
-        for (Operation &op : launch.kernel.getBody().front())
-          for (Value factor : factorsOf(&op))
+        launch.kernel.walk([&](Operation *op) {
+          for (Value factor : factorsOf(op))
             isFactor |= !isDecomposed && movedValue(factor) == argument;
+        });
         arguments.push_back(load(input, type, isFactor));
       }
       auto values = reference::interpret(
@@ -505,11 +564,13 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       for (auto [number, value] : llvm::enumerate(*values))
         stored.insert_or_assign({int(i), unsigned(number)}, value);
     }
-    auto last = int(*region.rbegin());
     for (auto [number, value] : llvm::enumerate(expected)) {
-      const reference::Tensor &actual = stored.at({last, unsigned(number)});
+      if (!value)
+        continue;
+      const reference::Tensor &actual =
+          stored.at({int(*region.rbegin()), unsigned(number)});
       std::optional<reference::Tensor> wanted =
-          inLayout(valueOf(value), actual.getType());
+          inLayout(valueIn(computed, value), actual.getType());
       if (std::optional<std::string> text =
               difference(actual, *wanted, tolerance))
         return text;
@@ -519,7 +580,8 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       if (std::optional<std::string> text =
               difference(load(results[result].read,
                               cast<RankedTensorType>(value.getType()), false),
-                         valueOf(value), tolerance))
+                         valueIn(computed, value), tolerance,
+                         mayReorder ? &valueIn(backwards, value) : nullptr))
         return text;
     }
   }
@@ -554,6 +616,26 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
   return next;
 }
 
+bool ConcreteComparison::hasOpsOf(const std::set<size_t> &region,
+                                  ArrayRef<Value> expected) {
+  std::map<std::string, int> count;
+  auto add = [&](Operation *op, int number) {
+    if (!isa<MovementOpInterface, PackOp, ConstantOp, CastOp>(op))
+      count[op->getName().getStringRef().str()] += number;
+  };
+  for (Operation *op : slice(expected, frontier(region, {})))
+    add(op, 1);
+  for (size_t i : region)
+    for (Operation &op :
+         LaunchTerms(launches[i]).kernel.getBody().front().without_terminator())
+      if (auto fusion = dyn_cast<FusionOp>(op))
+        for (Operation &inner : fusion.getBody().front().without_terminator())
+          add(&inner, -1);
+      else
+        add(&op, -1);
+  return llvm::all_of(count, [](auto &entry) { return entry.second == 0; });
+}
+
 ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
   Outcome outcome;
   outcome.region = {first};
@@ -565,18 +647,22 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         region.insert(i);
     close(region);
     SmallVector<SmallVector<Value>> choices;
-    size_t most = SIZE_MAX;
+    size_t most = 0;
     for (unsigned i = 0; i < launches[last].results.size(); ++i) {
       choices.push_back(candidates(last, i));
-      most = std::min(most, choices.back().size());
+      most = std::max(most, choices.back().size());
     }
+    if (llvm::any_of(choices,
+                     [](const auto &choice) { return choice.empty(); }))
+      most = 0;
     bool hasResults = most == 0 && !resultsOf(region).empty();
     for (size_t k = 0; k < std::max<size_t>(most, hasResults); ++k) {
       SmallVector<Value> expected;
       for (const auto &choice : choices)
         if (most)
-          expected.push_back(choice[k]);
-      std::optional<std::string> text = compare(region, expected);
+          expected.push_back(choice[std::min(k, choice.size() - 1)]);
+      std::optional<std::string> text =
+          compare(region, expected, resultsOf(region), Span::Kernels);
       if (!text) {
         outcome.isEqual = true;
         outcome.region.assign(region.begin(), region.end());
@@ -588,6 +674,8 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         outcome.text = *text;
         if (last == first)
           outcome.expected = expected;
+        outcome.isCertain = last == first && expected.size() == 1 &&
+                            expected[0] && hasOpsOf(region, expected);
       }
     }
     // A later value may hide the difference. Only parts of a composite op have
@@ -595,5 +683,50 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
     if (!outcome.expected.empty() && !computesComposite(first))
       break;
   }
+  return outcome;
+}
+
+ConcreteComparison::Outcome
+ConcreteComparison::compareResults(std::optional<size_t> first) {
+  Outcome outcome;
+  std::set<size_t> region;
+  if (first)
+    region.insert(*first);
+  auto isRead = [&](const PlannedMemory::Read &read) {
+    return llvm::any_of(read.contents, [&](const Content &content) {
+      return content.launch >= 0 && region.contains(size_t(content.launch)) &&
+             !launches[size_t(content.launch)].isKnown[content.result];
+    });
+  };
+  // What depends on the launch, and what that reads.
+  for (size_t size = SIZE_MAX; size != region.size();) {
+    size = region.size();
+    for (auto [i, launch] : llvm::enumerate(launches))
+      if (!launch.isProved && llvm::any_of(launch.inputs, isRead))
+        region.insert(i);
+    close(region);
+  }
+  for (auto [i, result] : llvm::enumerate(results))
+    if (!result.isEqual && (!first || isRead(result.read)))
+      outcome.results.push_back(i);
+  // Values of the graph that the program recomputes are independent only if
+  // both sides start from the arguments.
+  for (bool fromArguments : {false, true}) {
+    if (fromArguments) {
+      for (size_t result : outcome.results)
+        for (const Content &content : results[result].read.contents)
+          if (content.launch >= 0)
+            region.insert(size_t(content.launch));
+      close(region, fromArguments);
+    }
+    std::optional<std::string> text =
+        compare(region, {}, outcome.results,
+                fromArguments && isExact ? Span::Bits : Span::Results);
+    outcome.isEqual = !text;
+    if (outcome.isEqual)
+      break;
+    outcome.text = *text;
+  }
+  outcome.region.assign(region.begin(), region.end());
   return outcome;
 }

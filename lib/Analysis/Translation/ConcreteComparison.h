@@ -60,44 +60,59 @@ public:
     /// Launches that were compared together, in order.
     llvm::SmallVector<size_t> region;
     /// The values of the graph that the results of the last launch (if equal)
-    /// or of the first one should be; null if unknown.
+    /// or of the first one should be; empty if unknown, and null for a result
+    /// that the graph has.
     llvm::SmallVector<mlir::Value> expected;
     /// Results of the program that were compared too.
     llvm::SmallVector<size_t> results;
     /// The first differing element.
     std::string text;
+    /// The first launch has the ops that compute `expected`, and differs.
+    bool isCertain = false;
   };
   /// Compares launch `first` and as many later ones as are needed to compute
   /// values of the graph.
   Outcome compareFrom(size_t first);
+  /// Compares the results of the program that depend on launch `first` through
+  /// values that the graph lacks; without a launch, all that are not equal.
+  Outcome compareResults(std::optional<size_t> first);
 
 private:
   /// Values that an evaluation starts from.
   enum class Round { Ordinary, Special, Small, Large };
+  /// What is compared: a guess what kernels compute; results of the program,
+  /// within the changes of another order of sums, or bit by bit.
+  enum class Span { Kernels, Results, Bits };
   /// Launches at which a region from `first` may end: itself, the next two that
   /// are not proved, the one after the last one of the same ops of the model,
   /// and that one.
   llvm::SmallVector<size_t> ends(size_t first) const;
   /// Adds the launches that compute what `region` reads, unless the graph has
-  /// it.
-  void close(std::set<size_t> &region) const;
+  /// it and the region need not start `fromArguments`.
+  void close(std::set<size_t> &region, bool fromArguments = false) const;
   /// Names and positions of the model's ops that a launch computes.
   std::set<std::string> namesOf(size_t launch) const;
   /// Returns true if a launch may compute a part of a composite op.
   bool computesComposite(size_t launch);
   /// Values of the graph that result `number` of a launch may be, the likeliest
-  /// first.
+  /// first; null if the graph has the result.
   llvm::SmallVector<mlir::Value> candidates(size_t launch, unsigned number);
   /// Results of the program that only launches of a region write.
   llvm::SmallVector<size_t> resultsOf(const std::set<size_t> &region) const;
   /// Compares the results of a region's last launch with `expected`, which is
-  /// empty if the graph has none, and those of resultsOf(); returns the first
-  /// difference, or nullopt if they are equal.
+  /// empty if the graph has none, and the results `written` of the program;
+  /// returns the first difference, or nullopt if they are equal.
   std::optional<std::string> compare(const std::set<size_t> &region,
-                                     llvm::ArrayRef<mlir::Value> expected);
+                                     llvm::ArrayRef<mlir::Value> expected,
+                                     llvm::ArrayRef<size_t> written, Span span);
+  /// Returns true if the launches of a region have the ops of the graph that
+  /// compute `expected` from what the region reads, whatever their order.
+  bool hasOpsOf(const std::set<size_t> &region,
+                llvm::ArrayRef<mlir::Value> expected);
 
-  /// Functions of the values that a region reads.
-  llvm::SmallVector<Expr> frontier(const std::set<size_t> &region);
+  /// Functions of the values that a region and results read from elsewhere.
+  llvm::SmallVector<Expr> frontier(const std::set<size_t> &region,
+                                   llvm::ArrayRef<size_t> written);
   /// Ops of the graph that compute `expected` from `start`, in order.
   llvm::SmallVector<mlir::Operation *>
   slice(llvm::ArrayRef<mlir::Value> expected, llvm::ArrayRef<Expr> start);
@@ -114,6 +129,8 @@ private:
   llvm::ArrayRef<ResultTerms> results;
   /// Functions whose elements are multiplied in a sum.
   llvm::DenseSet<Expr> factors;
+  /// Whether the last comparison had no tolerance.
+  bool isExact = false;
 };
 
 } // namespace mpc::translation

@@ -194,6 +194,42 @@ func.func private @k_narrow(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xbf16> {
   return %0 : tensor<1x2x4x4xbf16>
 })"};
 
+/// A scale before a pooling instead of after it, in fusions: not proved, but
+/// the same bits.
+const Program kMoved = {R"(
+func.func @main(%x: tensor<1x2x4x4xf32> {mpc.name = "x"}) -> tensor<1x2x3x3xf32> {
+  %0 = mpc.max_pool %x window([2, 2]) strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1])
+    : tensor<1x2x4x4xf32> -> tensor<1x2x3x3xf32> loc("pool")
+  %c = mpc.constant dense<3.0> : tensor<f32>
+  %1 = mpc.mul %0, %c : (tensor<1x2x3x3xf32>, tensor<f32>) -> tensor<1x2x3x3xf32> loc("scale")
+  %2 = mpc.abs %1 : tensor<1x2x3x3xf32> loc("abs")
+  return %2 : tensor<1x2x3x3xf32>
+})",
+                        R"(
+exe.program @main target("cuda:sm_90a") arena(128) {
+  exe.argument @x : tensor<1x2x4x4xf32> input(0) name("x")
+  exe.result @y : tensor<1x2x3x3xf32> output(0) name("y")
+  exe.launch @k_scale kind(elementwise) ops(["scale"]) flops(8) bytes(48) (read @x, write arena[0 : 128])
+  exe.launch @k_pool kind(reduce) ops(["pool", "abs"]) flops(8) bytes(48) (read arena[0 : 128], write @y)
+}
+func.func private @k_scale(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+  %0 = mpc.fusion kind(elementwise) name("scale") (%a = %x : tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32> {
+    %c = mpc.constant dense<3.0> : tensor<f32>
+    %1 = mpc.mul %a, %c : (tensor<1x2x4x4xf32>, tensor<f32>) -> tensor<1x2x4x4xf32>
+    mpc.yield %1 : tensor<1x2x4x4xf32>
+  }
+  return %0 : tensor<1x2x4x4xf32>
+}
+func.func private @k_pool(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x3x3xf32> {
+  %0 = mpc.fusion kind(reduce) name("pool") (%a = %x : tensor<1x2x4x4xf32>) -> tensor<1x2x3x3xf32> {
+    %1 = mpc.max_pool %a window([2, 2]) strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1])
+      : tensor<1x2x4x4xf32> -> tensor<1x2x3x3xf32>
+    %2 = mpc.abs %1 : tensor<1x2x3x3xf32>
+    mpc.yield %2 : tensor<1x2x3x3xf32>
+  }
+  return %0 : tensor<1x2x3x3xf32>
+})"};
+
 class TranslationValidationTest : public ::testing::Test {
 protected:
   TranslationValidationTest() {
@@ -237,6 +273,12 @@ TEST_F(TranslationValidationTest, ProvesPlannedPrograms) {
               report.kernels.size());
     EXPECT_FALSE(report.difference) << report.difference->text;
   }
+}
+
+TEST_F(TranslationValidationTest, TestsWhatItDoesNotProve) {
+  TranslationReport report = validate(kMoved.graph, kMoved.planned);
+  EXPECT_EQ(report.count(TranslationReport::Verdict::Tested), 2u);
+  EXPECT_FALSE(report.difference) << report.difference->text;
 }
 
 TEST_F(TranslationValidationTest, FindsWrongRewrites) {
@@ -319,6 +361,10 @@ TEST_F(TranslationValidationTest, FindsWrongRewrites) {
        "tensor<4x4xi1>)"},
       {"in-place hazard", kAttention, "k_concat", "write arena[0 : 32]",
        "write arena[192 : 32]"},
+      {"wrong scale in a fusion", kMoved, "k_scale", "dense<3.0>",
+       "dense<2.0>"},
+      {"wrong result of a fusion", kMoved, "k_scale", "mpc.yield %2",
+       "mpc.yield %1"},
   };
   for (const Plant &planted : plants) {
     SCOPED_TRACE(planted.name);
