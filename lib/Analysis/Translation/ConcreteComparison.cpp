@@ -464,8 +464,7 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     return "sums accumulate in other types";
   double tolerance = 0;
   if (isApproximate && span != Span::Bits)
-    tolerance =
-        span == Span::Kernels || isDecomposed ? toleranceOf(ops) : kTolerance;
+    tolerance = isDecomposed ? toleranceOf(ops) : kTolerance;
   SmallVector<Round> rounds = {Round::Ordinary};
   if (!isDecomposed)
     rounds.append({Round::Small, Round::Large});
@@ -507,7 +506,7 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       }
       return success();
     };
-    bool mayReorder = span == Span::Results && tolerance > 0;
+    bool mayReorder = tolerance > 0;
     if (failed(evaluate(computed, reference::Rounding::Declared)) ||
         (mayReorder &&
          failed(evaluate(backwards, reference::Rounding::DeclaredBackwards))))
@@ -571,8 +570,11 @@ ConcreteComparison::compare(const std::set<size_t> &region,
           stored.at({int(*region.rbegin()), unsigned(number)});
       std::optional<reference::Tensor> wanted =
           inLayout(valueIn(computed, value), actual.getType());
+      std::optional<reference::Tensor> other;
+      if (mayReorder)
+        other = inLayout(valueIn(backwards, value), actual.getType());
       if (std::optional<std::string> text =
-              difference(actual, *wanted, tolerance))
+              difference(actual, *wanted, tolerance, other ? &*other : nullptr))
         return text;
     }
     for (size_t result : written) {
