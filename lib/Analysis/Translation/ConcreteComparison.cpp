@@ -419,7 +419,7 @@ static double toleranceOf(ArrayRef<Operation *> ops) {
 std::optional<std::string>
 ConcreteComparison::compare(const std::set<size_t> &region,
                             ArrayRef<Value> expected, ArrayRef<size_t> written,
-                            Span span) {
+                            bool isBitwise) {
   SmallVector<Expr> start = frontier(region, written);
   SmallVector<Value> targets;
   llvm::copy_if(expected, std::back_inserter(targets),
@@ -463,9 +463,8 @@ ConcreteComparison::compare(const std::set<size_t> &region,
   if (!isDecomposed && !llvm::includes(allowed, used))
     return "sums accumulate in other types";
   double tolerance = 0;
-  if (isApproximate && span != Span::Bits)
-    tolerance =
-        span == Span::Kernels || isDecomposed ? toleranceOf(ops) : kTolerance;
+  if (isApproximate && !isBitwise)
+    tolerance = isDecomposed ? toleranceOf(ops) : kTolerance;
   SmallVector<Round> rounds = {Round::Ordinary};
   if (!isDecomposed)
     rounds.append({Round::Small, Round::Large});
@@ -507,7 +506,7 @@ ConcreteComparison::compare(const std::set<size_t> &region,
       }
       return success();
     };
-    bool mayReorder = span == Span::Results && tolerance > 0;
+    bool mayReorder = tolerance > 0;
     if (failed(evaluate(computed, reference::Rounding::Declared)) ||
         (mayReorder &&
          failed(evaluate(backwards, reference::Rounding::DeclaredBackwards))))
@@ -571,8 +570,11 @@ ConcreteComparison::compare(const std::set<size_t> &region,
           stored.at({int(*region.rbegin()), unsigned(number)});
       std::optional<reference::Tensor> wanted =
           inLayout(valueIn(computed, value), actual.getType());
+      std::optional<reference::Tensor> other;
+      if (mayReorder)
+        other = inLayout(valueIn(backwards, value), actual.getType());
       if (std::optional<std::string> text =
-              difference(actual, *wanted, tolerance))
+              difference(actual, *wanted, tolerance, other ? &*other : nullptr))
         return text;
     }
     for (size_t result : written) {
@@ -662,7 +664,7 @@ ConcreteComparison::Outcome ConcreteComparison::compareFrom(size_t first) {
         if (most)
           expected.push_back(choice[std::min(k, choice.size() - 1)]);
       std::optional<std::string> text =
-          compare(region, expected, resultsOf(region), Span::Kernels);
+          compare(region, expected, resultsOf(region), /*isBitwise=*/false);
       if (!text) {
         outcome.isEqual = true;
         outcome.region.assign(region.begin(), region.end());
@@ -721,7 +723,7 @@ ConcreteComparison::compareResults(std::optional<size_t> first) {
     }
     std::optional<std::string> text =
         compare(region, {}, outcome.results,
-                fromArguments && isExact ? Span::Bits : Span::Results);
+                /*isBitwise=*/fromArguments && isExact);
     outcome.isEqual = !text;
     if (outcome.isEqual)
       break;

@@ -80,9 +80,6 @@ public:
 private:
   /// Values that an evaluation starts from.
   enum class Round { Ordinary, Special, Small, Large };
-  /// What is compared: a guess what kernels compute; results of the program,
-  /// within the changes of another order of sums, or bit by bit.
-  enum class Span { Kernels, Results, Bits };
   /// Launches at which a region from `first` may end: itself, the next two that
   /// are not proved, the one after the last one of the same ops of the model,
   /// and that one.
@@ -101,10 +98,12 @@ private:
   llvm::SmallVector<size_t> resultsOf(const std::set<size_t> &region) const;
   /// Compares the results of a region's last launch with `expected`, which is
   /// empty if the graph has none, and the results `written` of the program;
-  /// returns the first difference, or nullopt if they are equal.
+  /// returns the first difference, or nullopt if they are equal: bit by bit, or
+  /// within what the order of sums and composite ops change.
   std::optional<std::string> compare(const std::set<size_t> &region,
                                      llvm::ArrayRef<mlir::Value> expected,
-                                     llvm::ArrayRef<size_t> written, Span span);
+                                     llvm::ArrayRef<size_t> written,
+                                     bool isBitwise);
   /// Returns true if the launches of a region have the ops of the graph that
   /// compute `expected` from what the region reads, whatever their order.
   bool hasOpsOf(const std::set<size_t> &region,
