@@ -180,8 +180,14 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
       PassManager passes(ctx.get(), ModuleOp::getOperationName());
       step.build(passes, pipeline);
       // The graph with types, which later stages rewrite.
-      if (step.name == "pad" && options.onValidation)
+      if (step.name == "pad" && options.onValidation) {
+        if (pipeline.training && target().facts().isReproducible)
+          return Status(StatusCode::InvalidArgument, "verification",
+                        "does not cover reproducible training steps, which sum "
+                        "the batch in segments; verify the step without "
+                        "'reproducible'");
         typed = module.clone();
+      }
       if (failed(passes.run(module)))
         return failure(first);
       if (step.name == "precision")

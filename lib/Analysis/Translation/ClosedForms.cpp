@@ -156,7 +156,13 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
       const char *data = bytes->bytes().data();
       isSplat &= std::memcmp(data + size_t(element) * width,
                              data + size_t(first) * width, width) == 0;
-      gathered.append(data + size_t(element) * width, width);
+      StringRef number(data + size_t(element) * width, width);
+      // Weights that are stored in fewer bits lose the signs of zeros.
+      bool isZero = isa<FloatType>(expr->type) &&
+                    number.drop_back().find_first_not_of('\0') ==
+                        StringRef::npos &&
+                    (number.back() & 0x7F) == 0;
+      gathered.append(isZero ? std::string(width, '\0') : number.str());
       if (gathered.size() >= 1 << 16)
         flush();
       more = false;
