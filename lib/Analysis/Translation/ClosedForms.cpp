@@ -158,10 +158,10 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
                              data + size_t(first) * width, width) == 0;
       StringRef number(data + size_t(element) * width, width);
       // Weights that are stored in fewer bits lose the signs of zeros.
-      bool isZero = isa<FloatType>(expr->type) &&
-                    number.drop_back().find_first_not_of('\0') ==
-                        StringRef::npos &&
-                    (number.back() & 0x7F) == 0;
+      bool isZero =
+          isa<FloatType>(expr->type) &&
+          number.drop_back().find_first_not_of('\0') == StringRef::npos &&
+          (number.back() & 0x7F) == 0;
       gathered.append(isZero ? std::string(width, '\0') : number.str());
       if (gathered.size() >= 1 << 16)
         flush();

@@ -118,6 +118,9 @@ public:
 
   /// \name Scalars
   /// @{
+  /// Number of distinct expressions so far.
+  size_t size() const { return storage.size(); }
+
   Expr number(double value, mlir::Type type);
   Expr element(llvm::StringRef input, mlir::Type type, llvm::ArrayRef<Expr> at);
   Expr constant(mlir::ElementsAttr attr, llvm::ArrayRef<Expr> at);

@@ -71,6 +71,10 @@ public:
   }
   mlir::RankedTensorType typeOf(TensorId id) const { return tensors[id].type; }
 
+  /// Returns true if there are too many expressions for a proof. Results of
+  /// further ops are then values of their own.
+  bool isExhausted() const;
+
   /// The element at `at`, one index per dimension.
   Expr read(TensorId id, llvm::ArrayRef<Expr> at);
   /// The element at the dimensions themselves.
