@@ -1094,12 +1094,11 @@ Error PolicyReader::readOperands(const Json &value) {
   if (!fields.is_object())
     return error("operands", Twine("expects a scaling or an object, got ") +
                                  value.type_name());
-  if (Error e =
-          unknownField(fields, "operands",
-                       {"scaling", "forward", "backward", "margin", "history",
-                        "amax", "powers_of_two", "scale_rounding",
-                        "weight_squares", "hadamard", "stochastic",
-                        "keep_last", "kinds"}))
+  if (Error e = unknownField(fields, "operands",
+                             {"scaling", "forward", "backward", "margin",
+                              "history", "amax", "powers_of_two",
+                              "scale_rounding", "weight_squares", "hadamard",
+                              "stochastic", "keep_last", "kinds"}))
     return e;
   std::optional<OperandScaling> scaling;
   if (fields.contains("scaling") && fields["scaling"].is_string())
@@ -1109,9 +1108,9 @@ Error PolicyReader::readOperands(const Json &value) {
                  "expects none, delayed, current, row, calibrated, block, mx "
                  "or nvfp4, got " +
                      (fields.contains("scaling")
-                         ? fields["scaling"].dump()
-                         : std::string("nothing; 'operands' replaces those of "
-                                       "the extended policy")));
+                          ? fields["scaling"].dump()
+                          : std::string("nothing; 'operands' replaces those of "
+                                        "the extended policy")));
   OperandFormat format = recipeOf(*scaling);
   for (auto &[option, entry] : fields.items())
     if (!hasOption(*scaling, option))

@@ -168,7 +168,8 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
       for (auto &value : target) {
         std::memcpy(&storage, source, sizeof(storage));
         source += sizeof(storage);
-        value = static_cast<std::decay_t<decltype(value)>>(storage);
+        // Promotion keeps the sign of an int8.
+        value = +storage;
         if (isBoolean)
           value = value != 0;
       }

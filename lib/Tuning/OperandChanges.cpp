@@ -116,7 +116,7 @@ static std::optional<Tensor> constantTensor(Value value) {
   if (auto constant = value.getDefiningOp<mpc::ConstantOp>())
     if (FailureOr<Tensor> read = Tensor::fromAttr(constant.getValue());
         succeeded(read))
-      return std::move(*read);
+      return std::optional<Tensor>(std::in_place, std::move(*read));
   return std::nullopt;
 }
 

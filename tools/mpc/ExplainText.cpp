@@ -73,6 +73,7 @@ static std::string joined(const std::vector<std::string> &words) {
 /// Formats counts: "17 in bf16, 40 in f32".
 static std::string typeCounts(const std::map<std::string, int64_t> &counts) {
   std::vector<std::string> parts;
+  parts.reserve(counts.size());
   for (const auto &[type, count] : counts)
     parts.push_back(std::to_string(count) + " in " + type);
   return joined(parts);

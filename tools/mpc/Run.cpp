@@ -59,6 +59,7 @@ int tool::runCommand(const RunArguments &options) {
   }
 
   std::vector<NamedArray> written;
+  written.reserve(results->size());
   for (size_t i = 0; i < results->size(); ++i)
     written.push_back({program.results[i].name, (*results)[i], ""});
   if (!options.output.empty()) {

@@ -242,7 +242,7 @@ TEST(PolicyTest, FilesAreLoadedByTheirSuffix) {
     stream << R"({"name": "mine", "extends": "mixed_bfloat16"})";
   }
   EXPECT_EQ(load(path).getName(), "mine");
-  sys::fs::remove(path);
+  EXPECT_FALSE(sys::fs::remove(path));
   Expected<Policy> missing = Policy::load("/nowhere/policy.json");
   ASSERT_FALSE(bool(missing));
   EXPECT_EQ(
@@ -267,10 +267,10 @@ TEST(PolicyTest, PipesAndFilesWithoutEndAreRefused) {
       errorOfFile(path),
       (path + ": is 1099511627776 bytes long, at most 16777216 are supported")
           .str());
-  sys::fs::remove(path);
+  EXPECT_FALSE(sys::fs::remove(path));
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(errorOfFile(path), (path + ": is not a regular file").str());
-  sys::fs::remove(path);
+  EXPECT_FALSE(sys::fs::remove(path));
 }
 
 //===----------------------------------------------------------------------===//
