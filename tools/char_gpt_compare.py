@@ -56,34 +56,30 @@ def batches(path, tokens, batch, seed):
 
 
 def torchao_product(torch, recipe):
-    """x @ w with operands quantized by torchao (0.18), emulated, in the forward and the backward pass."""
+    """x @ w with operands quantized by torchao (0.18), emulated, in the forward and the backward pass.
+
+    The operands are rounded to bfloat16 before, as under its autocast.
+    """
     if recipe == "float8":
         from torchao.float8.config import Float8LinearConfig
         from torchao.float8.float8_linear import matmul_with_hp_or_float8_args
         from torchao.float8.float8_training_tensor import LinearMMConfig, ScaledMMConfig
         each = ScaledMMConfig(emulate=True, use_fast_accum=False, fp8_output=False, pad_inner_dim=False)
         settings = LinearMMConfig(each, each, each), Float8LinearConfig(emulate=True)
-        return lambda x, w: matmul_with_hp_or_float8_args.apply(x, w, *settings)
+        return lambda x, w: matmul_with_hp_or_float8_args.apply(x.bfloat16(), w.bfloat16(), *settings)
     from torchao.prototype.moe_training import mxfp8_linear as mx
     e4m3, emulated = torch.float8_e4m3fn, mx.KernelPreference.EMULATED
     kernels = mx.MXFP8Dim0CastKernelChoice.TORCH, mx.MXFP8Dim1CastKernelChoice.TORCH
-    return lambda x, w: mx.mx_mm.apply(x, w.t().contiguous(), e4m3, e4m3, e4m3, 32, emulated, *kernels,
-                                       mx.ScaleCalculationMode.RCEIL, False)
+    return lambda x, w: mx.mx_mm.apply(x.bfloat16(), w.bfloat16().t().contiguous(), e4m3, e4m3, e4m3, 32, emulated,
+                                       *kernels, mx.ScaleCalculationMode.RCEIL, False)
 
 
 def torch_loss(torch, options):
     import torch.nn.functional as F
 
-    def multiply(x, w):
-        return x @ w
-
-    # torchao's layers receive bfloat16, as under its autocast; they run without torch.compile.
-    quantized = options.precision.removeprefix("torchao_") if "torchao_" in options.precision else None
-    if quantized:
-        product = torchao_product(torch, quantized)
-
-        def multiply(x, w):
-            return product(x.bfloat16(), w.bfloat16())
+    recipe = options.precision.removeprefix("torchao_")
+    is_torchao = recipe != options.precision
+    multiply = torchao_product(torch, recipe) if is_torchao else torch.matmul
 
     def normed(x, scale):
         return F.layer_norm(x, scale.shape, scale, None, 1e-5)
@@ -100,7 +96,7 @@ def torch_loss(torch, options):
             h = h + multiply(F.gelu(multiply(normed(h, w["norm2"]), w["up"])), w["down"])
         logits = normed(h, weights["norm"]) @ weights["letter"].t()
         return F.cross_entropy(logits.flatten(0, 1), y.flatten())
-    return loss if quantized else torch.compile(loss)
+    return loss if is_torchao else torch.compile(loss)  # torchao's emulation runs eagerly
 
 
 def work(settings):
@@ -216,9 +212,9 @@ def compare(options, gpt, data, flags):
         subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
     if options.policies:
         SYSTEMS.clear()
-        SYSTEMS.update({name if name.startswith("torchao_") else f"mpc {name}":
-                        ("torch" if name.startswith("torchao_") else "mpc", name)
-                        for name in options.policies.split(",")})
+        for name in options.policies.split(","):
+            kind = "torch" if name.startswith("torchao_") else "mpc"
+            SYSTEMS[name if kind == "torch" else f"mpc {name}"] = kind, name
     systems = [s for s, (kind, _) in SYSTEMS.items() if kind == "mpc" or has_torch]
     if not has_torch and not options.without_torch:
         print("torch.compile is left out: this Python has no torch and numpy", file=sys.stderr)

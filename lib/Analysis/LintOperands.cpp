@@ -69,8 +69,8 @@ static bool isZero(Value source) {
 }
 
 /// Reports operands of zeros and tables of embeddings.
-static void lintSources(LintContext &context, Operation *op) {
-  std::string fix = "--set name:" + opName(op).str() + "=bfloat16";
+static void lintSources(LintContext &context, Operation *op,
+                        const std::string &fix) {
   for (unsigned i : {0, 1}) {
     Value source = sourceOf(op->getOperand(i));
     if (!source)
@@ -124,13 +124,14 @@ void mpc::lintOperands(LintContext &context) {
                      "diverge (arXiv 2506.08027)",
                      "set 'operands.scale_rounding' to rceil");
     }
+    std::string fix = "--set name:" + opName(&op).str() + "=bfloat16";
     if (!op.hasAttr(kBackwardAttr) && isOutputLayer(&op))
       context.report("operand_output", &op, 0,
                      describe(&op) + " is an output layer with operands in " +
                          stringify(format.forward) +
                          "; published recipes keep output layers in 16 bits",
-                     "--set name:" + opName(&op).str() + "=bfloat16");
-    lintSources(context, &op);
+                     fix);
+    lintSources(context, &op, fix);
     auto matmul = dyn_cast<MatmulOp>(op);
     int64_t size = format.blockSize();
     if (!matmul || !size)

@@ -10,26 +10,13 @@
 
 #include "Evaluation.h"
 
+#include "mpc/Support/NeighborTree.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
 namespace {
-
-/// Combines neighbors until one value is left, as HostReduction.cpp does.
-template <typename Number>
-Number combinePairs(ArrayRef<Number> values,
-                    llvm::function_ref<Number(Number, Number)> combine) {
-  SmallVector<Number> left(values);
-  while (left.size() > 1) {
-    SmallVector<Number> next;
-    for (size_t i = 0; i < left.size(); i += 2)
-      next.push_back(i + 1 < left.size() ? combine(left[i], left[i + 1])
-                                         : left[i]);
-    left = std::move(next);
-  }
-  return left.front();
-}
 
 /// Reduction of one element's values, neighboring ranks first.
 class Reducer {
@@ -41,7 +28,7 @@ public:
         rounds(roundsToTypes(rounding)) {}
 
   double reduce(ArrayRef<double> values) const {
-    double total = combinePairs<double>(values, [&](double x, double y) {
+    double total = combineNeighbors(values, [&](double x, double y) {
       switch (kind) {
       case RankReduction::sum:
       case RankReduction::mean:
@@ -60,7 +47,7 @@ public:
 
   int64_t reduce(ArrayRef<int64_t> values) const {
     IntegerKind type(element);
-    return combinePairs<int64_t>(values, [&](int64_t x, int64_t y) {
+    return combineNeighbors(values, [&](int64_t x, int64_t y) {
       switch (kind) {
       case RankReduction::sum:
       case RankReduction::mean:

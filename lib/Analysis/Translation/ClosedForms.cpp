@@ -148,7 +148,7 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
                          gathered.size()));
       gathered.clear();
     };
-    for (bool more = true; more;) {
+    do {
       int64_t element = index.at(at);
       // Guards exclude other positions.
       if (element < 0 || element >= type.getNumElements())
@@ -165,15 +165,7 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
       gathered.append(isZero ? std::string(width, '\0') : number.str());
       if (gathered.size() >= 1 << 16)
         flush();
-      more = false;
-      for (size_t i = leaves.size(); i-- > 0;) {
-        if (++at[i] <= leaves[i]->high) {
-          more = true;
-          break;
-        }
-        at[i] = 0;
-      }
-    }
+    } while (advance(at, leaves));
     flush();
     hash = sum | 1;
     double value = scalarAt(*bytes, expr->type, first);

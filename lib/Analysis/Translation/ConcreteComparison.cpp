@@ -101,11 +101,7 @@ reference::Tensor ConcreteComparison::fill(const ClosedForm &form,
         value *= 0x1p6;
       tensor.floats()[size_t(position)] = reference::roundTo(value, element);
     }
-    for (size_t i = leaves.size(); i-- > 0;) {
-      if (++at[i] <= leaves[i]->high)
-        break;
-      at[i] = 0;
-    }
+    advance(at, leaves);
   }
   return tensor;
 }

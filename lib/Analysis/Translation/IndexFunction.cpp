@@ -79,3 +79,13 @@ int64_t IndexFunction::evaluate(Expr expr, ArrayRef<int64_t> values) const {
     return 0;
   }
 }
+
+bool mpc::translation::advance(MutableArrayRef<int64_t> at,
+                               ArrayRef<Expr> leaves) {
+  for (size_t i = leaves.size(); i-- > 0;) {
+    if (++at[i] <= leaves[i]->high)
+      return true;
+    at[i] = 0;
+  }
+  return false;
+}

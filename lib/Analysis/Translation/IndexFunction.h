@@ -32,6 +32,10 @@ private:
   int64_t base = 0;
 };
 
+/// Sets `at` to the next combination of values of `leaves`, the last one
+/// fastest. After the last combination all are zero, and the result is false.
+bool advance(llvm::MutableArrayRef<int64_t> at, llvm::ArrayRef<Expr> leaves);
+
 } // namespace mpc::translation
 
 #endif // MPC_LIB_ANALYSIS_TRANSLATION_INDEXFUNCTION_H

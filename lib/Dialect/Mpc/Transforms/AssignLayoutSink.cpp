@@ -208,10 +208,8 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
             getElementTypeOrSelf(op.getRhs())) &&
         op.getTransposeRhs())
       return rewriter.notifyMatchFailure(op, "8-bit floats extend along k");
-    SmallVector<int64_t> swap(
-        llvm::to_vector(llvm::seq<int64_t>(shapeOf(transpose).size())));
-    std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
-    if (transpose.getPermutation() != ArrayRef<int64_t>(swap))
+    if (transpose.getPermutation() !=
+        ArrayRef<int64_t>(swapLast(int64_t(shapeOf(transpose).size()))))
       return rewriter.notifyMatchFailure(op,
                                          "transpose moves other dimensions");
     rewriter.modifyOpInPlace(op, [&] {

@@ -101,14 +101,6 @@ Float8Operand float8OperandOf(Value operand) {
   return found;
 }
 
-/// Permutation that swaps the last two of `rank` dimensions.
-SmallVector<int64_t> swapOfMatrix(int64_t rank) {
-  SmallVector<int64_t> permutation =
-      llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[rank - 2], permutation[rank - 1]);
-  return permutation;
-}
-
 struct MultiplyFloat8Pass
     : mpc::impl::MultiplyFloat8PassBase<MultiplyFloat8Pass> {
   using Base::Base;
@@ -135,8 +127,7 @@ private:
       ElementsAttr value = operand.constant;
       if (!isAlongDepth) {
         FailureOr<ElementsAttr> swapped = transposeConstant(
-            value,
-            swapOfMatrix(cast<RankedTensorType>(value.getType()).getRank()));
+            value, swapLast(cast<RankedTensorType>(value.getType()).getRank()));
         if (failed(swapped))
           return {};
         value = *swapped;
@@ -155,8 +146,7 @@ private:
     OpEmitter emitter(builder, operand.decode);
     if (!isAlongDepth)
       codes = emitter.transpose(
-          codes,
-          swapOfMatrix(cast<RankedTensorType>(codes.getType()).getRank()));
+          codes, swapLast(cast<RankedTensorType>(codes.getType()).getRank()));
     return emitter.create<DecodeFloatOp>(
         cast<RankedTensorType>(codes.getType()).clone(operand.format), codes,
         operand.format);

@@ -28,6 +28,13 @@ SmallVector<int64_t> mpc::inversePermutation(ArrayRef<int64_t> permutation) {
   return inverse;
 }
 
+SmallVector<int64_t> mpc::swapLast(int64_t rank) {
+  SmallVector<int64_t> permutation =
+      llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(permutation[rank - 2], permutation[rank - 1]);
+  return permutation;
+}
+
 bool mpc::isTrivialTranspose(ArrayRef<int64_t> shape,
                              ArrayRef<int64_t> permutation) {
   int64_t last = -1;

@@ -75,6 +75,9 @@ private:
 llvm::SmallVector<int64_t>
 inversePermutation(llvm::ArrayRef<int64_t> permutation);
 
+/// Returns the permutation that swaps the last two of `rank` dimensions.
+llvm::SmallVector<int64_t> swapLast(int64_t rank);
+
 /// Returns true if a transpose of `shape` moves only extents of 1, so that the
 /// bytes stay in place.
 bool isTrivialTranspose(llvm::ArrayRef<int64_t> shape,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MatchUtils.h"
+#include "OpEmitter.h"
 #include "RepeatedHeads.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -107,14 +108,6 @@ std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
 //===----------------------------------------------------------------------===//
 // Operands
 //===----------------------------------------------------------------------===//
-
-/// The permutation that swaps the last two dimensions.
-SmallVector<int64_t> swapLast(int64_t rank) {
-  SmallVector<int64_t> permutation =
-      llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[rank - 1], permutation[rank - 2]);
-  return permutation;
-}
 
 bool isIdentity(ArrayRef<int64_t> permutation) {
   return llvm::all_of(llvm::enumerate(permutation), [](auto entry) {

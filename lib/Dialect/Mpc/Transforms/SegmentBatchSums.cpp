@@ -17,6 +17,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Support/NeighborTree.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_SEGMENTBATCHSUMSPASS
@@ -57,7 +58,7 @@ private:
   Value cloneFor(OpEmitter &emit, Operation *op, ValueRange operands,
                  ArrayRef<int64_t> leading) const;
   /// Sums `terms`, neighbors first.
-  static Value sumOf(OpEmitter &emit, SmallVector<Value> terms);
+  static Value sumOf(OpEmitter &emit, ArrayRef<Value> terms);
   static Value sumOfSegments(OpEmitter &emit, Value all);
 
   func::FuncOp function;
@@ -130,18 +131,10 @@ Value BatchSums::cloneFor(OpEmitter &emit, Operation *op, ValueRange operands,
   return clone->getResult(0);
 }
 
-Value BatchSums::sumOf(OpEmitter &emit, SmallVector<Value> terms) {
-  while (terms.size() > 1) {
-    SmallVector<Value> sums;
-    for (size_t i = 0; i < terms.size(); i += 2)
-      sums.push_back(
-          i + 1 < terms.size()
-              ? emit.create<AddOp>(terms[i].getType(), terms[i], terms[i + 1])
-                    .getResult()
-              : terms[i]);
-    terms = std::move(sums);
-  }
-  return terms.front();
+Value BatchSums::sumOf(OpEmitter &emit, ArrayRef<Value> terms) {
+  return combineNeighbors(terms, [&](Value x, Value y) -> Value {
+    return emit.create<AddOp>(x.getType(), x, y);
+  });
 }
 
 Value BatchSums::sumOfSegments(OpEmitter &emit, Value all) {
@@ -150,7 +143,7 @@ Value BatchSums::sumOfSegments(OpEmitter &emit, Value all) {
   for (int64_t i = 0; i < shape.front(); ++i)
     terms.push_back(
         emit.reshape(emit.sliceAxis(all, 0, i, 1), shape.drop_front()));
-  return sumOf(emit, std::move(terms));
+  return sumOf(emit, terms);
 }
 
 Value BatchSums::splitMatmul(OpEmitter &emit, MatmulOp op) {
@@ -199,7 +192,7 @@ Value BatchSums::splitPart(OpEmitter &emit, Operation *op,
       own[0] = emit.splat(shapeOf(own[0]), getElementTypeOrSelf(own[0]), 0);
     terms.push_back(cloneFor(emit, op, own, {}));
   }
-  return sumOf(emit, std::move(terms));
+  return sumOf(emit, terms);
 }
 
 Value BatchSums::split(Operation *op) {
