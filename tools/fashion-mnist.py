@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains two small classifiers on Fashion-MNIST with mpc under three policies and with PyTorch in
-float32, with the same initial weights and order of batches, and compares the accuracies.
+float32, with the same initial weights and order of batches, and compares accuracies and losses.
 
 usage: fashion-mnist.py --mpc build/bin/mpc [--output FOLDER] [--models mlp,cnn] [--seeds 3]
-                        [--epochs 3] [--threads N] [--minutes 60]
+                        [--epochs 3] [--threads N] [--minutes 60] [--systems mixed_bfloat16,mxfp8]
 
 The data are Debian's dataset-fashion-mnist. NumPy, onnx and PyTorch are PyPI's packages of those
 names; without PyTorch its rows are omitted. FOLDER stores finished runs, which are not repeated;
@@ -24,6 +24,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+from char_gpt_compare import interval  # noqa: E402
+
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
 BATCH, RATE = 128, 1e-3
 WIDTHS = [784, 512, 256, 10]
@@ -112,6 +115,7 @@ def train_by_torch(options):
     total = per_epoch * options.epochs
     start, step = time.monotonic(), 0
     for epoch in range(options.epochs):
+        losses = []
         order = torch.from_numpy(epoch_order(len(x), options.seed, epoch))
         for pick in order[:per_epoch * BATCH].split(BATCH):
             optimizer.param_groups[0]["lr"] = RATE * 0.5 * (1 + math.cos(math.pi * step / total))
@@ -119,12 +123,13 @@ def train_by_torch(options):
             loss = F.cross_entropy(model(x[pick]), y[pick])
             loss.backward()
             optimizer.step()
+            losses.append(loss.item())
             step += 1
     seconds = time.monotonic() - start
     with torch.no_grad():
         hits = sum(int((model(a).argmax(1) == b).sum()) for a, b in zip(test_x.split(500), test_y.split(500)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"test_accuracy": hits / len(test_y), "seconds": seconds, "peak_rss_bytes": peak,
+    print(json.dumps({"test_accuracy": hits / len(test_y), "train_loss": statistics.mean(losses), "seconds": seconds, "peak_rss_bytes": peak,
                       "skipped_steps": 0}))
 
 
@@ -161,18 +166,21 @@ def run_one(options, model, system, seed):
 
 
 def report(model, results):
-    """The table of one model; the pairs of systems whose means differ significantly."""
+    """Prints the table of one model; returns the pairs of systems whose mean accuracies differ significantly."""
     rows, apart = [], []
+    base = next(iter(results))
+    print(f"\n{model}\n\n| system | test accuracy | loss of the last epoch | from {base}, % | 95 % interval, % | seconds "
+          "| peak memory | skipped steps |\n|---|---|--:|--:|--:|--:|--:|--:|")
     for system, runs in results.items():
-        accuracies = [100 * run["test_accuracy"] for run in runs]
+        accuracies, losses = [100 * run["test_accuracy"] for run in runs], [run["train_loss"] for run in runs]
         spread = statistics.stdev(accuracies) if len(runs) > 1 else 0.0
-        rows.append((system, statistics.mean(accuracies), spread, len(runs),
-                     statistics.mean(run["seconds"] for run in runs),
-                     max(run["peak_rss_bytes"] for run in runs), sum(run["skipped_steps"] for run in runs)))
-    print(f"\n{model}\n\n| system | test accuracy | runs | seconds | peak memory | skipped steps |")
-    print("|---|---|---|---|---|---|")
-    for name, mean, spread, count, seconds, peak, skipped in rows:
-        print(f"| {name} | {mean:.2f} ± {spread:.2f} % | {count} | {seconds:.0f} | {peak / 1e6:.0f} MB | {skipped} |")
+        rows.append((system, statistics.mean(accuracies), spread, len(runs)))
+        away = [loss - run["train_loss"] for loss, run in zip(losses, results[base])]
+        paired = f"{100 * statistics.mean(away) / statistics.mean(losses):+.2f} | {interval(away, losses)}"
+        print(f"| {system} | {rows[-1][1]:.2f} ± {spread:.2f} % | {statistics.mean(losses):.4f} | "
+              f"{'- | -' if system == base else paired} | {statistics.mean(run['seconds'] for run in runs):.0f} | "
+              f"{max(run['peak_rss_bytes'] for run in runs) / 1e6:.0f} MB | "
+              f"{sum(run['skipped_steps'] for run in runs)} |")
     for a, b in itertools.combinations(rows, 2):
         error = math.sqrt(a[2] ** 2 / a[3] + b[2] ** 2 / b[3])
         difference = abs(a[1] - b[1])
