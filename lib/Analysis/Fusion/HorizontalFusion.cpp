@@ -65,6 +65,7 @@ public:
   void fuseConcats();
   void fuseEqualSums();
   void fuseSums();
+  void fuseTransposes();
   void fuseLoops();
   void fuseMagnitudes();
 
@@ -153,6 +154,7 @@ void mpc::fuseHorizontal(FusionGraph &graph, Block &block,
     return;
   joiner.fuseSums();
   joiner.fuseConcats();
+  joiner.fuseTransposes();
   // Last, so that the inputs of other kernels stay as fused above.
   joiner.fuseLoops();
   joiner.fuseMagnitudes();
@@ -1026,6 +1028,32 @@ void HorizontalFuser::mergeView(FusionGroup *group, FusionGroup *view) {
     return;
   graph.closeView(view);
   graph.merge(group, view);
+}
+
+//===----------------------------------------------------------------------===//
+// Transposed copies
+//
+// GEMMs of 8-bit floats read operands along the contracted dimension, so those
+// of a training step read a tensor along both. The kernel that transposes the
+// converted tensor stores it as it is, too: the tensor is read and converted
+// once.
+//===----------------------------------------------------------------------===//
+
+void HorizontalFuser::fuseTransposes() {
+  for (Operation *op : ops) {
+    FusionGroup *group = graph.groupOf(op);
+    if (!isa<TransposeOp>(op) || keepsLastDimension(op) ||
+        group->ops.size() != 1)
+      continue;
+    Value input = op->getOperand(0);
+    FusionGroup *view = viewOnlyOf(group, input), *maker = graph.groupOf(input);
+    if (!maker || maker->anchor || maker->isLoose || maker->isJoint ||
+        maker->shape != shapeOf(input) ||
+        !llvm::all_of(maker->ops, isElementwise) || isFull(maker, group))
+      continue;
+    mergeView(group, view);
+    graph.merge(group, maker);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -215,3 +215,17 @@ func.func @largest_magnitudes(%x: tensor<8x16xf32>, %s: tensor<f32>)
   %14 = mpc.reduce_max %13 axes([0, 1]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 6 : i64} : tensor<8x16xf32> -> tensor<f32>
   return %0, %3, %5, %8, %10, %12, %14 : tensor<8x16xf32>, tensor<f32>, tensor<f32>, tensor<8x16xui8>, tensor<f32>, tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// A converted tensor that is also read transposed is stored in both orders by one kernel.
+// CHECK-LABEL: func.func @both_orders
+func.func @both_orders(%x: tensor<8x16xf32>) -> (tensor<8x16xbf16>, tensor<16x8xbf16>) {
+  // CUDA: mpc.cast {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
+  // CUDA: mpc.transpose {{.*}} {mpc.group = [[G]] : i64}
+  // CPU: mpc.cast {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
+  // CPU-NOT: mpc.group = [[G]]
+  %0 = mpc.cast %x {mpc.group = 0 : i64} : tensor<8x16xf32> to tensor<8x16xbf16>
+  %1 = mpc.transpose %0 [1, 0] {mpc.group = 1 : i64} : tensor<8x16xbf16> to tensor<16x8xbf16>
+  return %0, %1 : tensor<8x16xbf16>, tensor<16x8xbf16>
+}
