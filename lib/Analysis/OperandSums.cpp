@@ -1,4 +1,4 @@
-//===- OperandSums.cpp - reductions fused into a GEMM ---------------------===//
+//===- OperandSums.cpp - reductions fused into kernels --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
@@ -130,4 +131,24 @@ bool mpc::poolsImages(Operation *op, ConvOp conv) {
          reduction.getReductionAxes() ==
              llvm::to_vector(llvm::seq<int64_t>(1, rank - 1)) &&
          isMadeElementwise(pooled, image);
+}
+
+bool mpc::keepsMagnitudes(Operation *op) {
+  if (auto cast = dyn_cast<CastOp>(op))
+    return isWidening(cast);
+  auto movement = dyn_cast<MovementOpInterface>(op);
+  return isa<ReshapeOp>(op) ||
+         (movement && op->getNumOperands() == 1 && movement.isPermutation());
+}
+
+bool mpc::isLargestMagnitude(ReduceMaxOp reduce) {
+  Type type = reduce.getInput().getType().getElementType();
+  if (!(type.isF32() || type.isBF16() || type.isF16()) ||
+      reduce.getAxes().size() != shapeOf(reduce.getInput()).size() ||
+      elementCount(reduce.getInput()) == 0)
+    return false;
+  Operation *op = reduce.getInput().getDefiningOp();
+  while (op && keepsMagnitudes(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_present<AbsOp>(op);
 }

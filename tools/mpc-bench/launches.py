@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tabulates the launches of models and their memory traffic.
 
-  tools/mpc-bench/launches.py FOLDER [NAME...] [--policy P] [--target cuda:sm_90a] [--most NAME=N]...
+  tools/mpc-bench/launches.py FOLDER [NAME...] [--policy P] [--target cuda:sm_90a] [--training PART] [--most NAME=N]...
 
 FOLDER/NAME/model.onnx are the models (networks.py exports some). Nothing is run:
 `mpc explain` lists the kernels of the compiled program. Exit code 1 if a model is
@@ -17,9 +17,11 @@ import subprocess
 import sys
 
 
-def explain(mpc, model, policy, target):
-    """The kernels of `model`, or an error message."""
+def explain(mpc, model, policy, target, training):
+    """The kernels of `model`, or of a part of its training step, or an error message."""
     command = [mpc, "explain", str(model), "--policy", policy, "--target", target, "--json", "--quiet"]
+    if training:
+        command += ["--training", training]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         document = json.loads(done.stdout)
@@ -35,6 +37,7 @@ def main():
     parser.add_argument("--mpc", default=os.environ.get("MPC", "mpc"))
     parser.add_argument("--policy", default="mixed_bfloat16")
     parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--training", metavar="PART", help='part of a training step: "step optimizer=adam"')
     parser.add_argument("--most", action="append", default=[], metavar="NAME=N")
     parser.add_argument("--kernels", action="store_true", help="list the kernels of each model too")
     arguments = parser.parse_args()
@@ -43,7 +46,8 @@ def main():
     status = 0
     print("| model | launches | MB |\n|---|--:|--:|")
     for name in names:
-        kernels, why = explain(arguments.mpc, arguments.folder / name / "model.onnx", arguments.policy, arguments.target)
+        model = arguments.folder / name / "model.onnx"
+        kernels, why = explain(arguments.mpc, model, arguments.policy, arguments.target, arguments.training)
         if kernels is None:
             print(f"{name}: {why}", file=sys.stderr)
             status = 1

@@ -1,12 +1,13 @@
-//===- OperandSums.h - reductions fused into a GEMM -------------*- C++ -*-===//
+//===- OperandSums.h - reductions fused into kernels ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The gradient of a weight is a GEMM over all rows, and the gradient of its
 // bias sums one operand of the GEMM over the same rows: a kernel that reads the
 // operand once can compute both. Likewise, the kernel of a depthwise
-// convolution can average its result for a squeeze. The fuser and the kernels
-// share these predicates.
+// convolution can average its result for a squeeze, and any kernel can compute
+// the largest magnitude of its result (amax), from which the scale of a
+// quantized operand follows. The fuser and the kernels share these predicates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 namespace mpc {
 class ConvOp;
 class MatmulOp;
+class ReduceMaxOp;
 class ReduceSumOp;
 
 /// Returns true if `sum` reads, accumulates and stores f32, and removes the
@@ -50,6 +52,15 @@ bool isMadeElementwise(mlir::Value value, mlir::Value from);
 /// image, an elementwise function of the result of `conv`, a channels-last
 /// depthwise convolution.
 bool poolsImages(mlir::Operation *op, ConvOp conv);
+
+/// Returns true if the result of `op` has the magnitudes of its operand: a
+/// reshape, a permutation, or a cast to a wider float type.
+bool keepsMagnitudes(mlir::Operation *op);
+
+/// Returns true if `reduce` computes the largest magnitude of a tensor of
+/// float32, bfloat16 or float16: the maximum over all elements of an absolute
+/// value, directly or through ops that keep magnitudes.
+bool isLargestMagnitude(ReduceMaxOp reduce);
 
 } // namespace mpc
 

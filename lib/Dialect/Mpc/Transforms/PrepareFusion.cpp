@@ -39,6 +39,8 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
     hoistDowncasts(block);
     hoistDowncastsAboveSlices(block);
     rematerializeUpcasts(block);
+    if (scope->target.kernels().fusesSiblings)
+      rematerializeQuantization(block, scope->target);
     rematerializeArithmetic(block);
     rematerializeDequantization(block);
     rematerializeUnscaling(block);

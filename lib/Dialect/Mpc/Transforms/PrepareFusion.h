@@ -77,6 +77,11 @@ void removeProvenIndexChecks(mlir::func::FuncOp function);
 /// none. In reverse block order, so that whole chains are copied.
 void rematerializeArithmetic(mlir::Block &block);
 
+/// Gives the transpose of a quantized tensor its own quantization if reading
+/// the tensor again takes less time than a launch of the target: the copy runs
+/// concurrently with later kernels, and others quantize as they load.
+void rematerializeQuantization(mlir::Block &block, const TargetInfo &target);
+
 /// Gives each reader of a slice, concat, pad, transpose or input cast its own
 /// copy if all readers fuse it into their loads and that moves fewer bytes than
 /// a separate kernel.

@@ -411,14 +411,27 @@ private:
     return success();
   }
 
+  static bool hasAxis(const OperandFormat &format) {
+    return format.isBlocked() || format.scaling == OperandScaling::Row ||
+           format.scaling == OperandScaling::Calibrated;
+  }
+
+  /// Returns what is quantized for operand `i`: with a scale per tensor, the
+  /// tensor before reshapes, which the forward and backward pass may read in
+  /// different shapes.
+  static Value quantizedValue(const Contraction &contraction, unsigned i) {
+    Value value = contraction.op->getOperand(i);
+    if (!hasAxis(contraction.format))
+      while (auto reshape = value.getDefiningOp<ReshapeOp>())
+        value = reshape.getInput();
+    return value;
+  }
+
   static Key keyOf(const Contraction &contraction, unsigned i) {
     const OperandUse &use = contraction.uses[i];
     const OperandFormat &format = contraction.format;
-    bool hasAxis = format.isBlocked() ||
-                   format.scaling == OperandScaling::Row ||
-                   format.scaling == OperandScaling::Calibrated;
-    return {contraction.op->getOperand(i).getAsOpaquePointer(),
-            format.canonical(), int(use.part), hasAxis ? use.axis : -1,
+    return {quantizedValue(contraction, i).getAsOpaquePointer(),
+            format.canonical(), int(use.part), hasAxis(format) ? use.axis : -1,
             use.isWeightGradient && format.hadamard && format.isBlocked()};
   }
 
@@ -505,9 +518,10 @@ private:
           {}, builder.getF32Type(),
           std::min(largestOf(contraction.format.forward) / range->largest,
                    double(std::numeric_limits<float>::max())));
-    QuantizedOperand made = quantizer.quantize(op->getOperand(i), use);
+    Value value = quantizedValue(contraction, i);
+    QuantizedOperand made = quantizer.quantize(value, use);
     if (column >= 0)
-      state->setAmax(column, quantizer.largestMagnitude(op->getOperand(i)));
+      state->setAmax(column, quantizer.largestMagnitude(value));
     // Scales and what is encoded stay in f32. The numbers themselves are exact
     // in the type in which the op multiplies.
     Operation *number = made.value.getDefiningOp();
@@ -533,6 +547,10 @@ private:
       made[i] = quantize(contraction, i, state);
     OpBuilder builder(op);
     ScalarEmitter emit(builder, op);
+    for (unsigned i : {0, 1})
+      if (ArrayRef<int64_t> shape = shapeOf(op->getOperand(i));
+          shapeOf(made[i].value) != shape)
+        made[i].value = emit.reshape(made[i].value, shape);
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     Value result = op->getResult(0);
     if (auto matmul = dyn_cast<MatmulOp>(op);

@@ -183,6 +183,39 @@ void mpc::rematerializeReshapes(Block &block) {
   }
 }
 
+/// Returns true if `value` is arithmetic on an argument: no kernel before can
+/// share its launch with a copy.
+static bool isOfArgument(Value value) {
+  while (value && value.getDefiningOp() && isArithmetic(value.getDefiningOp()))
+    value = onlyFullOperand(value.getDefiningOp());
+  return value && !value.getDefiningOp();
+}
+
+/// Returns true if only a transpose of the last dimension reads the result of
+/// `reader`, after reshapes and decodings, or `reader` is one.
+static bool isTransposed(Operation *reader) {
+  while (isa<ReshapeOp, DecodeFloatOp>(reader) && reader->hasOneUse())
+    reader = *reader->user_begin();
+  return isa<TransposeOp>(reader) && !keepsLastDimension(reader);
+}
+
+void mpc::rematerializeQuantization(Block &block, const TargetInfo &target) {
+  // Backwards: clones of decodings add uses of their codes.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    auto encode = dyn_cast<EncodeFloatOp>(op);
+    if (auto decode = dyn_cast<DecodeFloatOp>(op))
+      encode = decode.getInput().getDefiningOp<EncodeFloatOp>();
+    if (!encode || encode.getRandom() || op.use_empty() ||
+        isOfArgument(encode.getInput()) ||
+        double(byteCount(encode.getInput().getType())) >=
+            target.launchSeconds() * target.bytesPerSecond())
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(op.getResult(0).getUses()))
+      if (!op.getResult(0).hasOneUse() && isTransposed(use.getOwner()))
+        use.set(OpBuilder(use.getOwner()).clone(op)->getResult(0));
+  }
+}
+
 void mpc::rematerializeDequantization(Block &block) {
   // Backwards: clones of weights add uses of their scales.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {

@@ -5,7 +5,8 @@
 // Transposes of the last dimension and elementwise ops fused with them: a block
 // reads a tile along the inputs' last dimension and writes it along the
 // results' last dimension, so that both are coalesced. Tile rows are padded by
-// one bank.
+// one bank. A result that is the input of a transpose is stored with it: a
+// tensor that GEMMs read along either dimension is read and converted once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,13 +63,25 @@ private:
   func::FuncOp copy;
   OpBuilder &builder;
   ElementEmitter emitter;
-  SmallVector<Root> roots;
+  /// Results behind a transpose, and inputs of transposes.
+  SmallVector<Root> roots, stored;
   SmallVector<TransposeOp> transposes;
   SmallVector<int64_t> shape;
   /// Dimension of the result that is the inputs' last one.
   int64_t line = -1;
 };
 } // namespace
+
+/// Results are stored contiguously, whatever their shape.
+static Value withoutReshapes(Value tensor) {
+  while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
+    tensor = reshape.getInput();
+  return tensor;
+}
+
+static bool isInput(const Root &root, TransposeOp transpose) {
+  return root.tensor == withoutReshapes(transpose.getInput());
+}
 
 TransposeKernel::TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
                                  ArrayRef<Value> inputs,
@@ -79,11 +92,13 @@ TransposeKernel::TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
     emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
   Operation *terminator = copy.getBody().front().getTerminator();
   for (auto [result, memref] : llvm::zip(terminator->getOperands(), outputs)) {
-    // Results are stored contiguously, whatever their shape.
-    Value tensor = result;
-    while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
-      tensor = reshape.getInput();
-    roots.push_back({tensor, emitter.viewAs(memref, shapeOf(tensor))});
+    Value tensor = withoutReshapes(result);
+    Root root{tensor, emitter.viewAs(memref, shapeOf(tensor))};
+    bool isMoved = !visitDefinitions(emitter, root, [](Operation *op) {
+      return isa<TransposeOp>(op) ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+    });
+    (isMoved ? roots : stored).push_back(root);
   }
 }
 
@@ -98,6 +113,11 @@ bool TransposeKernel::applies() {
   if (failed(found) || productOf(shape) == 0)
     return false;
   line = *found;
+  for (const Root &root : stored)
+    if (llvm::none_of(transposes, [&](TransposeOp transpose) {
+          return isInput(root, transpose);
+        }))
+      return false;
   return shape[line] >= kShortest && shape.back() >= kShortest;
 }
 
@@ -179,6 +199,12 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
           return;
         }
         emitter.store(*value, shared, {slow, fast}, 1);
+        for (const Root &root : stored)
+          if (isInput(root, transpose))
+            emitter.store(
+                *value,
+                emitter.viewAs(root.memref, shapeOf(transpose.getInput())),
+                source, 1);
       }
     });
   });

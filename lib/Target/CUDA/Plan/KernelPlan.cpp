@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelPlan.h"
+#include "LargestMagnitudes.h"
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 
@@ -61,7 +62,8 @@ std::optional<PlannedKernel> PlannedKernel::choose(func::FuncOp kernel,
   for (const KernelFamily &family : kernelFamilies()) {
     if (updatesInPlace && family.plan != planOptimizerUpdate)
       continue;
-    std::unique_ptr<KernelPlan> plan = family.plan(kernel, target);
+    std::unique_ptr<KernelPlan> plan =
+        planWithMagnitudes(family, kernel, target);
     std::optional<Schedule> schedule = plan ? plan->schedule() : std::nullopt;
     if (!schedule)
       continue;
@@ -103,7 +105,8 @@ FailureOr<PlannedKernel> PlannedKernel::verify(func::FuncOp kernel,
   if (given->scratchBytes < 0)
     return refuse() << "with " << given->scratchBytes
                     << " bytes of scratch memory";
-  std::unique_ptr<KernelPlan> plan = family->plan(kernel, target);
+  std::unique_ptr<KernelPlan> plan =
+      planWithMagnitudes(*family, kernel, target);
   std::optional<Schedule> wanted =
       plan ? plan->scheduleAs(*given) : std::nullopt;
   if (!wanted)

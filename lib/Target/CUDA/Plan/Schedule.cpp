@@ -86,7 +86,9 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
 //===----------------------------------------------------------------------===//
 
 Value cuda::scratchOf(gpu::GPUFuncOp function) {
-  return function->hasAttr(kScratchAttr) ? Value(function.getArguments().back())
+  // Static shared arrays follow the arguments.
+  unsigned last = function.getFunctionType().getNumInputs() - 1;
+  return function->hasAttr(kScratchAttr) ? Value(function.getArgument(last))
                                          : Value();
 }
 

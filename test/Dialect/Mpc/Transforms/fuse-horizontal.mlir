@@ -176,3 +176,56 @@ func.func @sibling_loops(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>, %z: tenso
   %5 = mpc.matmul %0, %4 {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 5 : i64} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
   return %2, %5 : tensor<16x16xf32>, tensor<16x16xf32>
 }
+
+// -----
+
+// The kernel that computes a tensor also computes its largest magnitude, if that stores the tensor or another of its
+// shape; the largest magnitude of an argument has a kernel of its own.
+// CHECK-LABEL: func.func @largest_magnitudes
+func.func @largest_magnitudes(%x: tensor<8x16xf32>, %s: tensor<f32>)
+    -> (tensor<8x16xf32>, tensor<f32>, tensor<f32>, tensor<8x16xui8>, tensor<f32>, tensor<8xf32>, tensor<f32>) {
+  // CUDA: mpc.softmax {{.*}} mpc.group = [[S:[0-9]+]] : i64}
+  // CUDA-NEXT: mpc.abs {{.*}} {mpc.group = [[S]] : i64}
+  // CUDA-NEXT: mpc.reduce_max {{.*}} {mpc.group = [[S]] : i64}
+  // CUDA-NEXT: mpc.exp {{.*}} {mpc.group = [[S]] : i64}
+  // CUDA: mpc.neg {{.*}} {mpc.group = [[N:[0-9]+]] : i64}
+  // CUDA-NEXT: mpc.mul {{.*}} {mpc.group = [[N]] : i64}
+  // CUDA-NEXT: mpc.encode_float {{.*}} {mpc.group = [[N]] : i64}
+  // CUDA-NEXT: mpc.abs {{.*}} {mpc.group = [[N]] : i64}
+  // CUDA-NEXT: mpc.reduce_max {{.*}} {mpc.group = [[N]] : i64}
+  // CUDA: mpc.tanh {{.*}} {mpc.group = [[T:[0-9]+]] : i64}
+  // CUDA-NEXT: mpc.reduce_sum {{.*}} mpc.group = [[T]] : i64}
+  // CUDA-NOT: mpc.group = [[T]]
+  // CPU: mpc.softmax {{.*}} mpc.group = [[S:[0-9]+]] : i64}
+  // CPU-NOT: mpc.group = [[S]]
+  %0 = mpc.softmax %x axis(1) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 0 : i64} : tensor<8x16xf32>
+  %1 = mpc.abs %0 {mpc.group = 1 : i64} : tensor<8x16xf32>
+  %2 = mpc.reduce_max %1 axes([0, 1]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<8x16xf32> -> tensor<f32>
+  %3 = mpc.exp %2 {mpc.group = 1 : i64} : tensor<f32>
+  %4 = mpc.abs %x {mpc.group = 2 : i64} : tensor<8x16xf32>
+  %5 = mpc.reduce_max %4 axes([0, 1]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 2 : i64} : tensor<8x16xf32> -> tensor<f32>
+  %6 = mpc.neg %x {mpc.group = 3 : i64} : tensor<8x16xf32>
+  %7 = mpc.mul %6, %s {mpc.group = 3 : i64} : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+  %8 = mpc.encode_float %7 format(f8E4M3FN) saturate {mpc.group = 3 : i64} : tensor<8x16xf32> to tensor<8x16xui8>
+  %9 = mpc.abs %6 {mpc.group = 4 : i64} : tensor<8x16xf32>
+  %10 = mpc.reduce_max %9 axes([0, 1]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 4 : i64} : tensor<8x16xf32> -> tensor<f32>
+  %11 = mpc.tanh %x {mpc.group = 5 : i64} : tensor<8x16xf32>
+  %12 = mpc.reduce_sum %11 axes([1]) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 5 : i64} : tensor<8x16xf32> -> tensor<8xf32>
+  %13 = mpc.abs %11 {mpc.group = 6 : i64} : tensor<8x16xf32>
+  %14 = mpc.reduce_max %13 axes([0, 1]) {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 6 : i64} : tensor<8x16xf32> -> tensor<f32>
+  return %0, %3, %5, %8, %10, %12, %14 : tensor<8x16xf32>, tensor<f32>, tensor<f32>, tensor<8x16xui8>, tensor<f32>, tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// A converted tensor that is also read transposed is stored in both orders by one kernel.
+// CHECK-LABEL: func.func @both_orders
+func.func @both_orders(%x: tensor<8x16xf32>) -> (tensor<8x16xbf16>, tensor<16x8xbf16>) {
+  // CUDA: mpc.cast {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
+  // CUDA: mpc.transpose {{.*}} {mpc.group = [[G]] : i64}
+  // CPU: mpc.cast {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
+  // CPU-NOT: mpc.group = [[G]]
+  %0 = mpc.cast %x {mpc.group = 0 : i64} : tensor<8x16xf32> to tensor<8x16xbf16>
+  %1 = mpc.transpose %0 [1, 0] {mpc.group = 1 : i64} : tensor<8x16xbf16> to tensor<16x8xbf16>
+  return %0, %1 : tensor<8x16xbf16>, tensor<16x8xbf16>
+}

@@ -144,3 +144,21 @@ func.func @states_are_narrowed_first(%p: tensor<9x5x8xf32>, %r: tensor<1x8x8xbf1
   %5 = mpc.cast %4 : tensor<5x8xf32> to tensor<5x8xbf16>
   return %3, %5 : tensor<9x8x8xbf16>, tensor<5x8xbf16>
 }
+
+// -----
+
+// On a GPU a small tensor is quantized again for the reader of its transpose, a large one only once.
+// CHECK-LABEL: func.func @quantized_in_both_orders
+// CUDA-COUNT-3: mpc.encode_float
+// CPU-COUNT-2: mpc.encode_float
+// CHECK-NOT: mpc.encode_float
+func.func @quantized_in_both_orders(%x: tensor<64x64xf32>, %y: tensor<4096x4096xf32>)
+    -> (tensor<64x64xui8>, tensor<64x64xui8>, tensor<4096x4096xui8>, tensor<4096x4096xui8>) {
+  %0 = mpc.exp %x : tensor<64x64xf32>
+  %1 = mpc.encode_float %0 format(f8E4M3FN) saturate : tensor<64x64xf32> to tensor<64x64xui8>
+  %2 = mpc.transpose %1 [1, 0] : tensor<64x64xui8> to tensor<64x64xui8>
+  %3 = mpc.exp %y : tensor<4096x4096xf32>
+  %4 = mpc.encode_float %3 format(f8E4M3FN) saturate : tensor<4096x4096xf32> to tensor<4096x4096xui8>
+  %5 = mpc.transpose %4 [1, 0] : tensor<4096x4096xui8> to tensor<4096x4096xui8>
+  return %1, %2, %4, %5 : tensor<64x64xui8>, tensor<64x64xui8>, tensor<4096x4096xui8>, tensor<4096x4096xui8>
+}

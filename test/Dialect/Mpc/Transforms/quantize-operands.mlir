@@ -14,6 +14,7 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=tiny.json}))' 2>/dev/null | FileCheck model.mlir --check-prefix=TINY
 // RUN: mpc-opt half.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=mxfp8}))' 2>&1 | FileCheck half.mlir --check-prefix=HALF
 // RUN: mpc-opt step.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=nvfp4}))' | FileCheck step.mlir --check-prefix=NVFP4
+// RUN: mpc-opt shapes.mlir --pass-pipeline='builtin.module(func.func(mpc-quantize-operands{policy=float8_current}))' | FileCheck shapes.mlir --check-prefix=SHAPES
 
 //--- int8.json
 {"name": "w8a8", "extends": "mixed_bfloat16", "operands": {"scaling": "row", "forward": "int8"}}
@@ -165,4 +166,20 @@ func.func @main(%x: tensor<8x32xf16>) -> tensor<8x4xf16> {
   %w = mpc.constant dense<0.3> : tensor<32x4xf16>
   %0 = mpc.matmul %x, %w : (tensor<8x32xf16>, tensor<32x4xf16>) -> tensor<8x4xf16>
   return %0 : tensor<8x4xf16>
+}
+
+//--- shapes.mlir
+// With a scale per tensor, matmuls that read a tensor in different shapes share its numbers.
+// SHAPES:     %[[CODES:.*]] = mpc.encode_float {{.*}} tensor<4x8x16xf32>
+// SHAPES:     %[[NUMBERS:.*]] = mpc.decode_float %[[CODES]]
+// SHAPES:     mpc.matmul %[[NUMBERS]],
+// SHAPES-NOT: tensor<32x16xui8>
+// SHAPES:     %[[ROWS:.*]] = mpc.reshape %[[NUMBERS]] : tensor<4x8x16xf32> to tensor<32x16xf32>
+// SHAPES:     mpc.matmul %[[ROWS]],
+func.func @main(%x: tensor<4x8x16xf32>) -> (tensor<4x8x16xf32>, tensor<32x16xf32>) {
+  %w = mpc.constant dense<0.3> : tensor<16x16xf32>
+  %0 = mpc.matmul %x, %w : (tensor<4x8x16xf32>, tensor<16x16xf32>) -> tensor<4x8x16xf32>
+  %1 = mpc.reshape %x : tensor<4x8x16xf32> to tensor<32x16xf32>
+  %2 = mpc.matmul %1, %w : (tensor<32x16xf32>, tensor<16x16xf32>) -> tensor<32x16xf32>
+  return %0, %2 : tensor<4x8x16xf32>, tensor<32x16xf32>
 }

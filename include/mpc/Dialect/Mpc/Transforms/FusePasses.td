@@ -87,8 +87,9 @@ def FuseHorizontalPass : Pass<"mpc-fuse-horizontal", "::mlir::func::FuncOp"> {
     Horizontal fusion. If the target supports it, softmaxes, sums, extrema and
     argmax over the same rows and their elementwise users become one group, sums
     over all rows fuse into the kernel that reads the rows or the GEMM that
-    multiplies them, small sums run concurrently with the updates, and loops read by
-    one kernel are merged, recomputing what is cheaper than a launch. On every
+    multiplies them, small sums run concurrently with the updates, loops read by
+    one kernel are merged, recomputing what is cheaper than a launch, and the largest
+    magnitude of a tensor fuses into the kernel that computes the tensor. On every
     target sums over the same dimensions of values derived from one tensor become
     one group, and upcasts move into the readers' kernels, so that memory holds the
     low-precision value.

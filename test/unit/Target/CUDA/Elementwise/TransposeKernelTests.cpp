@@ -79,3 +79,18 @@ TEST(CudaTranspose, ResultsOfAnotherShape) {
   %1 = mpc.reshape %0 : tensor<2x40x33x$T> to tensor<2x1320x$T>
   return %1 : tensor<2x1320x$T>)"));
 }
+
+// Read and converted once, stored in both orders.
+TEST(CudaTranspose, StoresInputsToo) {
+  FamilyBatch batch("transpose");
+  batch.addForTypes(
+      {"bf16", "i8"},
+      loopKernel("%x: tensor<3x33x40x$T>",
+                 "tensor<3x33x40xf32>, tensor<40x99xf32>, tensor<40x99xf32>",
+                 R"(
+  %0 = mpc.cast %x : tensor<3x33x40x$T> to tensor<3x33x40xf32>
+  %1 = mpc.reshape %0 : tensor<3x33x40xf32> to tensor<99x40xf32>
+  %2 = mpc.transpose %1 [1, 0] : tensor<99x40xf32> to tensor<40x99xf32>
+  %3 = mpc.exp %2 : tensor<40x99xf32>
+  return %0, %2, %3 : tensor<3x33x40xf32>, tensor<40x99xf32>, tensor<40x99xf32>)"));
+}
