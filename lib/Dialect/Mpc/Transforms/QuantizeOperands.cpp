@@ -152,8 +152,10 @@ public:
     amaxes[column] = amax;
   }
 
-  /// Updates the state as TransformerEngine's delayed scaling does: row 0 of
-  /// the history is the current step's, scales follow before it is rotated.
+  /// Updates the state as TransformerEngine's delayed scaling does
+  /// (common/recipe/delayed_scaling.cu): row 0 of the history is the current
+  /// step's, scales follow before it is rotated. A tensor whose largest
+  /// magnitude is zero keeps its scale and its history.
   void update() {
     if (labels.empty())
       return;
@@ -192,9 +194,11 @@ public:
     if (llvm::any_of(margins, [](float margin) { return margin != 1; }))
       next = emit.mul(next, emit.constant(DenseElementsAttr::get(
                                 type, ArrayRef<float>(margins))));
+    Value isNonzero =
+        emit.compare(ComparePredicate::ne, current, emit.number(0, current));
+    // The comparison is false for infinity and NaN.
     Value isKnown = emit.binary<AndOp>(
-        emit.compare(ComparePredicate::gt, amax, emit.number(0, amax)),
-        emit.compare(ComparePredicate::le, amax, most));
+        isNonzero, emit.compare(ComparePredicate::le, amax, most));
     step.setUpdate(scale, emit.select(isKnown, emit.min(next, most), scale));
     SmallVector<Value> rows = {
         emit.splat({1, size()}, type.getElementType(), 0)};
@@ -202,7 +206,9 @@ public:
       rows.push_back(emit.sliceAxis(history, 0, 2, steps - 2));
     if (steps > 1)
       rows.push_back(row);
-    step.setUpdate(history, rows.size() == 1 ? rows[0] : emit.concat(rows, 0));
+    Value rotated = rows.size() == 1 ? rows[0] : emit.concat(rows, 0);
+    step.setUpdate(history, emit.select(emit.reshape(isNonzero, {1, size()}),
+                                        rotated, history));
   }
 
 private:

@@ -231,7 +231,8 @@ def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp">
       `amax_history` `[history, T]`, for the T tensors named in `mpc.labels`, updated
       at the end as TransformerEngine does: row 0 holds this step's largest
       magnitudes, reduced over ranks; scales follow from the history, which is then
-      rotated. A largest magnitude of zero, infinity or NaN leaves the scale.
+      rotated. A largest magnitude of zero, infinity or NaN leaves the scale, and zero
+      also the tensor's history.
       mpc-scale-loss leaves the state in skipped steps. A function without a backward
       pass uses the scaling `current`.
     - The largest magnitude of a tensor, or of columns along the examples, is
