@@ -53,9 +53,11 @@ Value sourceOf(Value value) {
   return value;
 }
 
-/// Returns true if `op` multiplies floats and its kind has recipes.
+/// Returns true if `op` multiplies floats that the model does not quantize
+/// itself, and its kind has recipes.
 bool isContraction(Operation &op) {
   return isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) &&
+         !op.hasAttr(kOperandsAttr) &&
          isa<FloatType>(getElementTypeOrSelf(op.getOperand(0)));
 }
 

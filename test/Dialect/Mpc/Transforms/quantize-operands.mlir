@@ -101,7 +101,7 @@ func.func @main(%x: tensor<8x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x
 // STEP: mpc.encode_float {{.*}} format(f8E5M2)
 // STEP-NOT: mpc.encode_float
 // STEP: %[[CURRENT:.*]] = mpc.all_reduce {{.*}} reduction(max) ranks(2)
-// STEP: %[[USED:.*]] = mpc.compare ne, %[[CURRENT]]
+// STEP: %[[USED:.*]] = mpc.compare ne %[[CURRENT]],
 // STEP: mpc.concat
 // STEP: %[[COLUMNS:.*]] = mpc.reshape %[[USED]] : tensor<3xi1> to tensor<1x3xi1>
 // STEP: mpc.select %[[COLUMNS]], %{{.*}}, %[[HISTORY]]

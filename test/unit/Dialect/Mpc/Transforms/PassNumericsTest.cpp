@@ -144,8 +144,8 @@ TEST_F(PassNumericsTest, GeluKeepsItsValue) {
 }
 
 TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
-  expectSameValues("recognize-integer-matmuls",
-                   &createRecognizeIntegerMatmulsPass, kExact, "mpc.reduce_sum",
+  expectSameValues("recognize-quantized-matmuls",
+                   &createRecognizeQuantizedMatmulsPass, kExact, "mpc.reduce_sum",
                    5);
 }
 
