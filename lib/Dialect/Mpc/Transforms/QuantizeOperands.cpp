@@ -297,23 +297,18 @@ private:
 
   /// Returns the format of the operands of `op`; inactive if it has none.
   FailureOr<OperandFormat> formatOf(Operation *op, bool isBackward) {
-    StringRef layer = layerPath(op),
-              kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
-    llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
-    if (!policy)
-      return op->emitError(llvm::toString(policy.takeError()));
-    SmallVector<StringRef> names = opNames(op);
-    llvm::Expected<const PolicyOverride *> override =
-        chosen.findOverride(kind, layer, names, isBackward);
-    if (!override)
-      return op->emitError(llvm::toString(override.takeError()));
-    const OperandFormat &format = (*policy)->getOperands();
+    FailureOr<OpPolicy> found = policyOf(op, chosen, isBackward);
+    if (failed(found))
+      return failure();
+    auto [policy, override] = *found;
+    const OperandFormat &format = policy->getOperands();
     // An override names the type in which the op multiplies.
     // Gradients have no integer recipe.
-    if (*override || !format.isActive() ||
+    if (override || !format.isActive() ||
         (isBackward && format.forward == OperandType::Int8) ||
-        (*policy)->classOf(kind) != PrecisionClass::Low ||
-        chosen.productOf(names, isBackward) ||
+        policy->classOf(cast<PrecisionOpInterface>(op).getPrecisionKind()) !=
+            PrecisionClass::Low ||
+        chosen.productOf(opNames(op), isBackward) ||
         !llvm::is_contained(format.kinds,
                             isa<MatmulOp>(op) ? "matmul" : "conv"))
       return OperandFormat();

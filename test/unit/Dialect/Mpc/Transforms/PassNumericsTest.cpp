@@ -145,8 +145,8 @@ TEST_F(PassNumericsTest, GeluKeepsItsValue) {
 
 TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
   expectSameValues("recognize-quantized-matmuls",
-                   &createRecognizeQuantizedMatmulsPass, kExact, "mpc.reduce_sum",
-                   5);
+                   &createRecognizeQuantizedMatmulsPass, kExact,
+                   "mpc.reduce_sum", 5);
 }
 
 TEST_F(PassNumericsTest, SunkDequantizationKeepsItsValue) {
