@@ -109,10 +109,12 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
     func.addPass(createDetectBackwardPass());
   func.addPass(createCanonicalizerPass());
   // Folding turns dequantized weights into floats, which gradients need.
-  if (options.target.kernels().multipliesIntegers && !options.training) {
+  if (!options.training) {
+    bool integers = options.target.kernels().multipliesIntegers;
     // Integer matmuls match quantized values at their operands.
-    func.addPass(createSinkDequantizationPass());
-    func.addPass(createRecognizeIntegerMatmulsPass());
+    if (integers)
+      func.addPass(createSinkDequantizationPass());
+    func.addPass(createRecognizeQuantizedMatmulsPass({integers}));
     // Evaluate weight sums shared by several matmuls once.
     func.addPass(createCSEPass());
   }
@@ -233,8 +235,7 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createAssignPrecisionPass(assign));
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCSEPass());
-  if (options.policy->quantizesOperands())
-    func.addPass(createMultiplyFloat8Pass());
+  func.addPass(createMultiplyFloat8Pass());
   addVerifier(func, "precision");
   // Types determine which parameters are read in 16 bits.
   if (options.training)

@@ -1085,6 +1085,71 @@ static OperandFormat recipeOf(OperandScaling scaling) {
   return format;
 }
 
+Error PolicyReader::readOperandName(const Json &fields, const char *option,
+                                    StringRef known,
+                                    function_ref<bool(StringRef)> parse) {
+  auto entry = fields.find(option);
+  if (entry == fields.end() ||
+      (entry->is_string() && parse(entry->get<std::string>())))
+    return Error::success();
+  return error(Twine("operands.") + option,
+               "expects " + known + ", got " + entry->dump());
+}
+
+Error PolicyReader::readOperandNumber(const Json &fields, const char *option,
+                                      int64_t least, int64_t most,
+                                      int64_t &out) {
+  auto entry = fields.find(option);
+  if (entry == fields.end())
+    return Error::success();
+  if (!entry->is_number_integer() || entry->get<int64_t>() < least ||
+      entry->get<int64_t>() > most)
+    return error(Twine("operands.") + option,
+                 "expects an integer from " + Twine(least) + " to " +
+                     Twine(most) + ", got " + entry->dump());
+  out = entry->get<int64_t>();
+  return Error::success();
+}
+
+Error PolicyReader::readOperandTypes(const Json &fields,
+                                     OperandFormat &format) {
+  OperandType own = format.forward;
+  for (auto [option, target] : {std::pair("forward", &format.forward),
+                                std::pair("backward", &format.backward)})
+    if (Error e = readOperandName(
+            fields, option, "a type of this scaling, such as float8_e4m3fn",
+            [&, target = target](StringRef name) {
+              std::optional<OperandType> type = parseOperandType(name);
+              if (!type || !canScale(format.scaling, *type))
+                return false;
+              *target = *type;
+              return true;
+            }))
+      return e;
+  // Without a type of their own, gradients of a recipe with one type have it.
+  if (fields.contains("forward") && !fields.contains("backward") &&
+      format.backward == own)
+    format.backward = format.forward;
+  return Error::success();
+}
+
+Error PolicyReader::readOperandKinds(const Json &fields,
+                                     OperandFormat &format) {
+  auto entry = fields.find("kinds");
+  if (entry == fields.end())
+    return Error::success();
+  format.kinds.clear();
+  if (Error e = readStrings(*entry, "operands.kinds", format.kinds))
+    return e;
+  for (const std::string &kind : format.kinds)
+    if (kind != "matmul" && (kind != "conv" || format.isBlocked() ||
+                             format.scaling == OperandScaling::Row))
+      return error("operands.kinds", "'" + kind +
+                                         "' is not quantized by the scaling " +
+                                         stringify(format.scaling));
+  return Error::success();
+}
+
 /// Reads `operands`: the name of a scaling, or an object with its options. The
 /// object of a policy that extends another one replaces that one's.
 Error PolicyReader::readOperands(const Json &value) {
@@ -1117,59 +1182,26 @@ Error PolicyReader::readOperands(const Json &value) {
       return error("operands." + option,
                    "is no option of the scaling " + stringify(*scaling));
 
-  auto readName = [&](const char *option, StringRef known,
-                      auto parse) -> Error {
-    auto entry = fields.find(option);
-    if (entry == fields.end() ||
-        (entry->is_string() && parse(entry->template get<std::string>())))
-      return Error::success();
-    return error(Twine("operands.") + option,
-                 "expects " + known + ", got " + entry->dump());
-  };
-  auto readNumber = [&](const char *option, int64_t least, int64_t most,
-                        int64_t &out) -> Error {
-    auto entry = fields.find(option);
-    if (entry == fields.end())
-      return Error::success();
-    if (!entry->is_number_integer() || entry->get<int64_t>() < least ||
-        entry->get<int64_t>() > most)
-      return error(Twine("operands.") + option,
-                   "expects an integer from " + Twine(least) + " to " +
-                       Twine(most) + ", got " + entry->dump());
-    out = entry->get<int64_t>();
-    return Error::success();
-  };
-  for (auto [option, target] : {std::pair("forward", &format.forward),
-                                std::pair("backward", &format.backward)})
-    if (Error e =
-            readName(option, "a type of this scaling, such as float8_e4m3fn",
-                     [&, target = target](StringRef name) {
-                       std::optional<OperandType> type = parseOperandType(name);
-                       if (!type || !canScale(*scaling, *type))
-                         return false;
-                       *target = *type;
-                       return true;
-                     }))
-      return e;
-  // Without a type of their own, gradients of a recipe with one type have it.
-  if (fields.contains("forward") && !fields.contains("backward") &&
-      format.backward == recipeOf(*scaling).forward)
-    format.backward = format.forward;
-  if (Error e = readNumber("margin", -16, 16, format.margin))
+  if (Error e = readOperandTypes(fields, format))
     return e;
-  if (Error e = readNumber("history", 1, 65536, format.history))
+  if (Error e = readOperandNumber(fields, "margin", -16, 16, format.margin))
     return e;
-  if (Error e = readName("amax", "max or most_recent", [&](StringRef name) {
-        format.mostRecent = name == "most_recent";
-        return format.mostRecent || name == "max";
-      }))
+  if (Error e = readOperandNumber(fields, "history", 1, 65536, format.history))
     return e;
-  if (Error e = readName("scale_rounding", "floor, rceil, ceil or even",
-                         [&](StringRef name) {
-                           auto rounding = parseScaleRounding(name);
-                           format.rounding = rounding.value_or(format.rounding);
-                           return rounding.has_value();
-                         }))
+  if (Error e = readOperandName(fields, "amax", "max or most_recent",
+                                [&](StringRef name) {
+                                  format.mostRecent = name == "most_recent";
+                                  return format.mostRecent || name == "max";
+                                }))
+    return e;
+  if (Error e =
+          readOperandName(fields, "scale_rounding",
+                          "floor, rceil, ceil or even", [&](StringRef name) {
+                            auto rounding = parseScaleRounding(name);
+                            format.rounding =
+                                rounding.value_or(format.rounding);
+                            return rounding.has_value();
+                          }))
     return e;
   for (auto [option, target] :
        {std::pair("powers_of_two", &format.powersOfTwo),
@@ -1189,17 +1221,8 @@ Error PolicyReader::readOperands(const Json &value) {
                    "expects a share from 0 to below 1, got " + entry->dump());
     format.keepLast = entry->get<double>();
   }
-  if (auto entry = fields.find("kinds"); entry != fields.end()) {
-    format.kinds.clear();
-    if (Error e = readStrings(*entry, "operands.kinds", format.kinds))
-      return e;
-    for (const std::string &kind : format.kinds)
-      if (kind != "matmul" && (kind != "conv" || format.isBlocked() ||
-                               *scaling == OperandScaling::Row))
-        return error("operands.kinds",
-                     "'" + kind + "' is not quantized by the scaling " +
-                         stringify(*scaling));
-  }
+  if (Error e = readOperandKinds(fields, format))
+    return e;
   policy.operands = std::move(format);
   return Error::success();
 }

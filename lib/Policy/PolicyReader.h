@@ -56,6 +56,14 @@ private:
                                WeightFormat &out);
   llvm::Error readCache(const Json &value);
   llvm::Error readOperands(const Json &value);
+  // Options of `operands`; absent ones change nothing.
+  llvm::Error readOperandName(const Json &fields, const char *option,
+                              llvm::StringRef known,
+                              llvm::function_ref<bool(llvm::StringRef)> parse);
+  llvm::Error readOperandNumber(const Json &fields, const char *option,
+                                int64_t least, int64_t most, int64_t &out);
+  llvm::Error readOperandTypes(const Json &fields, OperandFormat &format);
+  llvm::Error readOperandKinds(const Json &fields, OperandFormat &format);
   llvm::Error readMoments(const Json &value);
   llvm::Error readDefault(const Json &root);
   llvm::Error readAlgorithm(const Json &root);

@@ -78,7 +78,7 @@ double CorrespondingErrors::ofWeights(Operation *op, const WeightFormat &format,
   return other ? errors.ofWeights(other, format, bits) : INFINITY;
 }
 
-double CorrespondingErrors::ofOperands(Operation *op, StringRef recipe) const {
+double CorrespondingErrors::ofOperands(Operation *op) const {
   Operation *other = ops.lookup(op);
-  return other ? errors.ofOperands(other, recipe) : INFINITY;
+  return other ? errors.ofOperands(other) : INFINITY;
 }

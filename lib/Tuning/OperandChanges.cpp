@@ -51,6 +51,9 @@ static double largestOf(Operation *rounding) {
 }
 
 void OperandChanges::collect(Operation *op, Operation *own) {
+  // The model's own quantization changes nothing.
+  if (own->hasAttr(kOperandsAttr))
+    return;
   for (unsigned i : {0, 1}) {
     Value value = op->getOperand(i);
     if (!op->hasAttr(kOperandsAttr)) {

@@ -549,7 +549,7 @@ int64_t PolicySearchSpace::bytesOf(Operation *op, const Option &option) const {
 double PolicySearchSpace::errorOf(Operation *op, const Option &option,
                                   const RoundingErrorModel &errors) const {
   if (!option.recipe.empty())
-    return errors.ofOperands(op, option.recipe);
+    return errors.ofOperands(op);
   return errors.ofWeights(op, option.weights, significantBits(option.type));
 }
 

@@ -81,11 +81,10 @@ bool Sensitivity::consider(Operation *op, const StoredWeights &stored) {
   return true;
 }
 
-void Sensitivity::considerOperands(StringRef recipe, OperandChanges &changes) {
-  Recipe &added = recipes[recipe.str()];
-  added.changes = &changes;
+void Sensitivity::considerOperands(OperandChanges &changes) {
+  operands = &changes;
   for (const OperandChanges::Operand &operand : changes.getOperands())
-    added.shares[operand];
+    operandShares[operand];
 }
 
 /// Adds the change of the outputs by `changes`, for these cotangents.
@@ -106,13 +105,12 @@ static void addChange(ArrayRef<float> changes, ArrayRef<double> cotangents,
 void Sensitivity::addOperands(OpOperand &use, const Tensor &cotangent,
                               double weight) {
   OperandChanges::Operand operand(use.getOwner(), use.getOperandNumber());
-  for (auto &[name, recipe] : recipes)
-    if (auto changes = recipe.found.find(operand);
-        changes != recipe.found.end()) {
-      Share &share = recipe.shares[operand];
-      addChange(changes->second, cotangent.floats(), weight, share.apart,
-                share.together);
-    }
+  auto changes = operandChanges.find(operand);
+  if (changes == operandChanges.end())
+    return;
+  Share &share = operandShares[operand];
+  addChange(changes->second, cotangent.floats(), weight, share.apart,
+            share.together);
 }
 
 void Sensitivity::addWeights(OpOperand &use, const Tensor &cotangent,
@@ -142,11 +140,11 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
     return failure();
   double weight = 1.0 / draws;
   bool wasRead = true;
-  for (auto &[name, recipe] : recipes) {
-    FailureOr<OperandChanges::Changes> found = recipe.changes->run(forward);
+  if (operands) {
+    FailureOr<OperandChanges::Changes> found = operands->run(forward);
     if (failed(found))
       return failure();
-    recipe.found = std::move(*found);
+    operandChanges = std::move(*found);
   }
   for (int draw = 0; draw < draws; ++draw) {
     auto onUse = [&](OpOperand &use, const Tensor &cotangent) {
@@ -172,8 +170,7 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
   }
   if (!wasRead)
     return function.emitOpError("reads a constant that cannot be read");
-  for (auto &[name, recipe] : recipes)
-    recipe.found.clear();
+  operandChanges.clear();
   ++samples;
   drawn += draws;
   return outputs;
@@ -228,13 +225,11 @@ double Sensitivity::ofWeights(Operation *op, const WeightFormat &format,
   return 0;
 }
 
-double Sensitivity::ofOperands(Operation *op, StringRef recipe) const {
-  auto found = recipes.find(recipe.str());
+double Sensitivity::ofOperands(Operation *op) const {
   double error = 0;
-  if (found != recipes.end())
-    for (const auto &[operand, share] : found->second.shares)
-      if (operand.first == op)
-        error += mean(share);
+  for (const auto &[operand, share] : operandShares)
+    if (operand.first == op)
+      error += mean(share);
   return error;
 }
 
@@ -254,9 +249,8 @@ template <typename Visit> void Sensitivity::forAll(Visit visit) {
   for (auto &[op, forms] : weights)
     for (RoundedWeights &rounded : forms)
       visit(rounded.share);
-  for (auto &[name, recipe] : recipes)
-    for (auto &[operand, share] : recipe.shares)
-      visit(share);
+  for (auto &[operand, share] : operandShares)
+    visit(share);
 }
 
 std::vector<double> Sensitivity::save() {

@@ -24,7 +24,7 @@
 // SIMPLIFY-NEXT: func.func(
 // SIMPLIFY-NEXT: canonicalize{
 // SIMPLIFY-NEXT: mpc-sink-dequantization,
-// SIMPLIFY-NEXT: mpc-recognize-integer-matmuls,
+// SIMPLIFY-NEXT: mpc-recognize-quantized-matmuls{integers=true},
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,
@@ -46,6 +46,7 @@
 // PRECISION-NEXT: mpc-assign-precision{cast-placement=mincut library-products=false part-of-model=false policy=float32 remarks=false  target=},
 // PRECISION-NEXT: func.func(
 // PRECISION-NEXT: cse,
+// PRECISION-NEXT: mpc-multiply-float8{target=},
 // PRECISION-NEXT: mpc-verify-stage{stage=precision}
 // PRECISION-NEXT: )
 // PRECISION-NEXT: )

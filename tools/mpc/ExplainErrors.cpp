@@ -147,7 +147,7 @@ Status tool::explainSamples(const SampledModel &model, const Policy &policy,
       OperandChanges::create(model.entry(), pipeline.policy, pipeline.sets);
   if (failed(changes))
     return model.compiler().failure(before);
-  sensitivity.considerOperands(policy.getName(), *changes);
+  sensitivity.considerOperands(*changes);
   for (const Sample &sample : model.samples())
     if (failed(sensitivity.addSample(sample.tensors, draws)))
       return model.compiler().failure(before);
@@ -162,7 +162,7 @@ Status tool::explainSamples(const SampledModel &model, const Policy &policy,
     auto [op, number] = operand;
     const OperandUsage *usage = changes->usageOf(operand);
     if (quantized.empty() || quantized.back().op != op)
-      quantized.push_back({op, sensitivity.ofOperands(op, policy.getName()),
+      quantized.push_back({op, sensitivity.ofOperands(op),
                            /*both=*/usage != nullptr});
     if (usage && usage->elements > 0)
       explanation.operands.push_back(

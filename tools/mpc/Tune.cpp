@@ -120,7 +120,7 @@ Status TuneCommand::differentiate() {
     stepErrors.emplace(*stepOps, *sensitivity);
   }
   if (operandChanges)
-    sensitivity->considerOperands(recipe, *operandChanges);
+    sensitivity->considerOperands(*operandChanges);
   space->considerWeights(*sensitivity, [&](mlir::Operation *op) {
     return stepOps ? stepOps->lookup(op) : op;
   });

@@ -32,11 +32,9 @@ public:
   /// of `bits` significant bits; 0 if never computed before.
   virtual double ofWeights(mlir::Operation *op, const WeightFormat &format,
                            int bits) const = 0;
-  /// Error of quantizing the operands of `op` by the recipe of this name; 0 if
+  /// Error of quantizing the operands of `op` by the policy's recipe; 0 if
   /// never computed before.
-  virtual double ofOperands(mlir::Operation *, llvm::StringRef) const {
-    return 0;
-  }
+  virtual double ofOperands(mlir::Operation *) const { return 0; }
 };
 
 /// Error of operands that a policy quantizes, or of constants stored in its

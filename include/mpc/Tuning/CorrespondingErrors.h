@@ -40,7 +40,7 @@ public:
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
   double ofWeights(mlir::Operation *op, const WeightFormat &format,
                    int bits) const override;
-  double ofOperands(mlir::Operation *op, llvm::StringRef recipe) const override;
+  double ofOperands(mlir::Operation *op) const override;
 
 private:
   const CorrespondingOps &ops;

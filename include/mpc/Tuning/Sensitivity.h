@@ -17,7 +17,6 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
-#include <map>
 
 namespace mpc {
 
@@ -47,10 +46,10 @@ public:
   /// before the first sample. Returns false if they cannot be read or are not
   /// finite.
   bool consider(mlir::Operation *op, const StoredWeights &stored);
-  /// Also estimates the error of the operands that `changes` quantizes, under
-  /// the name `recipe`; call before the first sample. `changes` belongs to this
-  /// function and must outlive this.
-  void considerOperands(llvm::StringRef recipe, OperandChanges &changes);
+  /// Also estimates the error of the operands that `changes` quantizes; call
+  /// once, before the first sample. `changes` belongs to this function and must
+  /// outlive this.
+  void considerOperands(OperandChanges &changes);
 
   /// Adds a sample; returns the outputs in float64. `observer` receives the
   /// results of each op. Reports failures.
@@ -66,7 +65,7 @@ public:
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
   double ofWeights(mlir::Operation *op, const WeightFormat &format,
                    int bits) const override;
-  double ofOperands(mlir::Operation *op, llvm::StringRef recipe) const override;
+  double ofOperands(mlir::Operation *op) const override;
 
   int64_t getSamples() const { return samples; }
 
@@ -113,14 +112,11 @@ private:
   llvm::DenseMap<mlir::Value, Shares> values;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, Shares> uses;
   llvm::MapVector<mlir::Operation *, std::vector<RoundedWeights>> weights;
-  /// A recipe of quantized operands, and the share of each operand.
-  struct Recipe {
-    OperandChanges *changes;
-    llvm::MapVector<OperandChanges::Operand, Share> shares;
-    /// Of the current sample.
-    OperandChanges::Changes found;
-  };
-  std::map<std::string, Recipe> recipes;
+  /// Null if no operands are quantized.
+  OperandChanges *operands = nullptr;
+  llvm::MapVector<OperandChanges::Operand, Share> operandShares;
+  /// Changes of the operands in the current sample.
+  OperandChanges::Changes operandChanges;
 };
 
 } // namespace mpc

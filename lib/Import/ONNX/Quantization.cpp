@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
@@ -115,6 +116,12 @@ static Value readScale(NodeImport &n, Value scale) {
              : scale;
 }
 
+/// Returns true if a zero point is absent or the constant code 0. Exporters
+/// give one to floats for its type only.
+static bool isZero(Value zeroPoint) {
+  return !zeroPoint || splatValue(zeroPoint) == 0.0;
+}
+
 /// Rounds `x` (float), adds the zero point and saturates to the quantized type.
 static Value quantize(NodeImport &n, Value x, Value zeroPoint,
                       Quantized target) {
@@ -123,7 +130,8 @@ static Value quantize(NodeImport &n, Value x, Value zeroPoint,
   Type type = n.element(x);
   const NarrowStorageType *small = smallTypeOf(target.small);
   if (small && small->format) {
-    Value shifted = zeroPoint ? n.op<AddOp>({x, read(n, zeroPoint, type)}) : x;
+    Value shifted =
+        isZero(zeroPoint) ? x : n.op<AddOp>({x, read(n, zeroPoint, type)});
     NarrowRounding rounding;
     rounding.saturate = rounding.saturateInfinity = n.flag("saturate", true);
     return encodeNarrow(n, shifted, target.small, rounding);
@@ -181,7 +189,9 @@ Value mpc::onnx::centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
     return read(n, x, type);
   const NarrowStorageType *small = smallTypeOf(n.narrowStorageType(x));
   if (small && small->format)
-    return n.op<SubOp>({read(n, x, type), read(n, zeroPoint, type)});
+    return isZero(zeroPoint)
+               ? read(n, x, type)
+               : n.op<SubOp>({read(n, x, type), read(n, zeroPoint, type)});
   Type i64 = n.builder.getI64Type();
   return n.cast(n.op<SubOp>({read(n, x, i64), read(n, zeroPoint, i64)}), type);
 }

@@ -81,13 +81,13 @@ TEST_F(OperandChangesTest, PredictsWhatQuantizedOperandsDo) {
     ASSERT_TRUE(succeeded(changes));
     ASSERT_EQ(changes->getOperands().size(), 2u);
     Sensitivity sensitivity(function, Budget::Measure::Rms);
-    sensitivity.considerOperands(name, *changes);
-    EXPECT_EQ(sensitivity.ofOperands(op, name), 0);
+    sensitivity.considerOperands(*changes);
+    EXPECT_EQ(sensitivity.ofOperands(op), 0);
     auto outputs = sensitivity.addSample(arguments, /*draws=*/16);
     ASSERT_TRUE(succeeded(outputs));
     double wanted = measured(policy, arguments, *outputs);
     EXPECT_GT(wanted, 1e-3);
-    EXPECT_NEAR(std::sqrt(sensitivity.ofOperands(op, name)) / wanted, 1, 0.2);
+    EXPECT_NEAR(std::sqrt(sensitivity.ofOperands(op)) / wanted, 1, 0.2);
     for (const OperandChanges::Operand &operand : changes->getOperands()) {
       const OperandUsage *usage = changes->usageOf(operand);
       ASSERT_TRUE(usage);

@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "Int8Values.h"
 #include "MatchUtils.h"
@@ -50,7 +51,7 @@ SmallVector<int64_t> mpc::withRank(ArrayRef<int64_t> shape, int64_t rank) {
 }
 
 SmallVector<int64_t> DequantizedTensor::moved(ArrayRef<int64_t> shape) const {
-  SmallVector<int64_t> now = withRank(shape, rankOf(integers));
+  SmallVector<int64_t> now = withRank(shape, rankOf(numbers));
   for (TransposeOp op : llvm::reverse(transposes)) {
     SmallVector<int64_t> next;
     for (int64_t dimension : op.getPermutation())
@@ -70,10 +71,10 @@ bool DequantizedTensor::variesAlong(ArrayRef<int64_t> shape,
 
 /// Matches weights centered at import: i8 minus a zero point.
 static bool takeConstant(DequantizedTensor &found) {
-  if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)) ||
-      getElementTypeOrSelf(found.integers).isUnsignedInteger(64))
+  if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.numbers)) ||
+      getElementTypeOrSelf(found.numbers).isUnsignedInteger(64))
     return false;
-  std::optional<Tensor> tensor = constantTensor(found.integers);
+  std::optional<Tensor> tensor = constantTensor(found.numbers);
   if (!tensor || tensor->size() == 0)
     return false;
   auto [low, high] =
@@ -84,9 +85,9 @@ static bool takeConstant(DequantizedTensor &found) {
   int64_t zero = fits ? 0 : -128 - *low;
   for (int64_t &number : tensor->ints())
     number += zero;
-  auto i8 = IntegerType::get(found.integers.getContext(), 8);
+  auto i8 = IntegerType::get(found.numbers.getContext(), 8);
   found.constant = std::move(*tensor).withType(
-      cast<RankedTensorType>(found.integers.getType()).clone(i8));
+      cast<RankedTensorType>(found.numbers.getType()).clone(i8));
   if (zero) {
     Tensor zeros(
         RankedTensorType::get({}, IntegerType::get(i8.getContext(), 32)));
@@ -110,13 +111,19 @@ std::optional<DequantizedTensor> mpc::matchDequantized(Value value) {
     for (int side = 0; side < 2 && !found.scale; ++side) {
       // The weights may be constants as well.
       if (shapeOf(product->getOperand(1 - side)) == shape &&
-          product->getOperand(1 - side).getDefiningOp<CastOp>())
+          isa_and_present<CastOp, DecodeFloatOp>(
+              product->getOperand(1 - side).getDefiningOp()))
         found.scale = constantTensor(product->getOperand(side));
       if (found.scale)
         value = product->getOperand(1 - side);
     }
     if (!found.scale)
       return std::nullopt;
+  }
+  if (auto decode = value.getDefiningOp<DecodeFloatOp>();
+      decode && !isa<Float8E8M0FNUType>(decode.getFormat())) {
+    found.numbers = value;
+    return found;
   }
   auto cast = value.getDefiningOp<CastOp>();
   if (!cast)
@@ -144,7 +151,7 @@ std::optional<DequantizedTensor> mpc::matchDequantized(Value value) {
     value = wide.getInput();
   if (shapeOf(value) != shape)
     return std::nullopt;
-  found.integers = value;
+  found.numbers = value;
   if (isByte(value) || takeConstant(found))
     return found;
   return std::nullopt;

@@ -21,16 +21,21 @@ std::optional<reference::Tensor> constantTensor(mlir::Value value);
 llvm::SmallVector<int64_t> withRank(llvm::ArrayRef<int64_t> shape,
                                     int64_t rank);
 
-/// A float tensor of the form scale * (integers - zero), transposed or not.
+/// A float tensor of the form scale * (numbers - zero), transposed or not.
 struct DequantizedTensor {
-  /// `shape` extended to the rank of the integers and permuted by the
+  /// Returns true if the numbers are 8-bit integers.
+  bool isInteger() const {
+    return !mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(numbers));
+  }
+  /// `shape` extended to the rank of the numbers and permuted by the
   /// transposes.
   llvm::SmallVector<int64_t> moved(llvm::ArrayRef<int64_t> shape) const;
   /// Returns true if `shape`, moved, has extents of 1 except along `axis`.
   bool variesAlong(llvm::ArrayRef<int64_t> shape, int64_t axis) const;
 
-  mlir::Value integers;
-  /// The integers as i8 if they are a constant.
+  /// 8-bit integers, or floats decoded from at most 8 bits.
+  mlir::Value numbers;
+  /// Integers as i8 if they are a constant.
   std::optional<reference::Tensor> constant;
   /// Zero point with 8-bit values, in any integer type; null if absent.
   mlir::Value zero;
@@ -39,7 +44,7 @@ struct DequantizedTensor {
   llvm::SmallVector<TransposeOp> transposes;
 };
 
-/// Matches a dequantized 8-bit tensor; nullopt for any other value.
+/// Matches a dequantized tensor of at most 8 bits; nullopt for any other value.
 std::optional<DequantizedTensor> matchDequantized(mlir::Value value);
 
 } // namespace mpc

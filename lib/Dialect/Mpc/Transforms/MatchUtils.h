@@ -99,6 +99,8 @@ template <typename OpTy> int64_t countOps(mlir::Operation *root) {
 /// A pass that applies patterns to a fixpoint, without folding, which would
 /// change the ops that they match.
 template <typename BaseT, typename... Patterns> struct PatternPass : BaseT {
+  using BaseT::BaseT;
+
   mlir::LogicalResult initialize(mlir::MLIRContext *context) override {
     mlir::RewritePatternSet set(context);
     set.add<Patterns...>(context);

@@ -2,14 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Replaces the decoded operands of a matmul by their codes. Legal because
-// decoding is exact: the factors of every product are the same numbers. Runs
-// after mpc-assign-precision, so that the typed graph shows which matmuls sum
-// as the unit does.
+// Replaces the decoded operands of a matmul by their codes, or on CPUs f32
+// operands by bf16. Legal because decoding is exact, also to bf16: the factors
+// of every product are the same numbers. Runs after mpc-assign-precision, so
+// that the typed graph shows which matmuls sum as the unit does.
 //
 //===----------------------------------------------------------------------===//
 
 #include "OpEmitter.h"
+#include "RoundConstant.h"
 
 #include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
@@ -33,9 +34,9 @@ using namespace mpc;
 
 namespace {
 
-/// An operand whose elements are 8-bit floats.
+/// An operand whose elements are floats of at most 8 bits.
 struct Float8Operand {
-  /// f8E4M3FN or f8E5M2; null if the elements are not.
+  /// Null if the elements are others.
   FloatType format;
   /// Codes, before `moves`; null for a constant.
   Value codes;
@@ -82,7 +83,7 @@ Float8Operand float8OperandOf(Value operand) {
     operand = op->getOperand(0);
   }
   if (auto decode = operand.getDefiningOp<DecodeFloatOp>()) {
-    if (isa<Float8E4M3FNType, Float8E5M2Type>(decode.getFormat())) {
+    if (!isa<Float8E8M0FNUType>(decode.getFormat())) {
       found.format = cast<FloatType>(decode.getFormat());
       found.codes = decode.getInput();
       found.decode = decode;
@@ -110,10 +111,18 @@ struct MultiplyFloat8Pass
     FailureOr<TargetInfo> info = exe::targetOf(function, target);
     if (failed(info))
       return signalPassFailure();
-    const MathUnit *unit = info->unit(MathType::Float8);
-    if (!unit || function.isDeclaration())
+    const MathUnit *float8 = info->unit(MathType::Float8),
+                   *bfloat16 = info->unit(MathType::BFloat16);
+    // CPUs add the products in f32, tensor cores with fewer bits.
+    bool isCpu = !info->isGpu();
+    if (function.isDeclaration())
       return markAllAnalysesPreserved();
-    function.walk([&](MatmulOp matmul) { rewrite(matmul, *unit); });
+    function.walk([&](MatmulOp matmul) {
+      if (float8)
+        rewrite(matmul, *float8);
+      else if (bfloat16 && isCpu)
+        narrow(matmul);
+    });
     if (numMatmuls == 0)
       markAllAnalysesPreserved();
   }
@@ -159,10 +168,10 @@ private:
         !(result.isF32() || result.isBF16() || result.isF16()))
       return;
     Float8Operand lhs = float8OperandOf(matmul.getLhs());
-    if (!lhs.format || !isNarrow(matmul.getLhs()))
+    if (!hasUnit(lhs) || !isNarrow(matmul.getLhs()))
       return;
     Float8Operand rhs = float8OperandOf(matmul.getRhs());
-    if (!rhs.format || (lhs.constant && rhs.constant))
+    if (!hasUnit(rhs) || (lhs.constant && rhs.constant))
       return;
     OpBuilder builder(matmul);
     Location loc = matmul.getLoc();
@@ -179,6 +188,42 @@ private:
                                  ? TypeAttr::get(builder.getF32Type())
                                  : TypeAttr());
     ++numMatmuls;
+  }
+
+  /// Returns `value`, f32 numbers that bf16 represents, in bf16.
+  static Value toBFloat16(Value value) {
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    FloatType element = builder.getBF16Type();
+    if (auto constant = value.getDefiningOp<mpc::ConstantOp>())
+      if (std::optional<RoundedConstant> rounded =
+              roundConstantValue(constant, element))
+        return mpc::ConstantOp::create(builder, value.getLoc(), rounded->value);
+    return CastOp::create(
+        builder, value.getLoc(),
+        cast<RankedTensorType>(value.getType()).clone(element), value);
+  }
+
+  /// Multiplies f32 operands in bf16.
+  void narrow(MatmulOp matmul) {
+    // Fewer rows read the weights from memory, 8 bits of each.
+    constexpr int64_t kFewRows = 8;
+    int64_t rows = elementCount(matmul.getResult()) /
+                   std::max<int64_t>(shapeOf(matmul.getResult()).back(), 1);
+    if (matmul.getPacked() || rows <= kFewRows ||
+        matmul.getComputeMode() != ComputeMode::native ||
+        !getElementTypeOrSelf(matmul.getLhs()).isF32() ||
+        !float8OperandOf(matmul.getLhs()).format ||
+        !float8OperandOf(matmul.getRhs()).format)
+      return;
+    for (OpOperand &operand : matmul->getOpOperands())
+      operand.set(toBFloat16(operand.get()));
+    ++numMatmuls;
+  }
+
+  /// Returns true for the formats of float8 units.
+  static bool hasUnit(const Float8Operand &operand) {
+    return isa_and_present<Float8E4M3FNType, Float8E5M2Type>(operand.format);
   }
 
   /// Returns true for 16-bit floats: an override computes others in f32.

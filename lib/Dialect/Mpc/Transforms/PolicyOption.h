@@ -7,6 +7,8 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_POLICYOPTION_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_POLICYOPTION_H
 
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Policy/NamedPolicy.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -51,6 +53,30 @@ inline mlir::FailureOr<Policy> policyWith(const NamedPolicy &named,
     return std::move(*policy);
   return mlir::emitError(mlir::UnknownLoc::get(context),
                          llvm::toString(policy.takeError()));
+}
+
+/// A policy's entries for an op.
+struct OpPolicy {
+  /// Policy of the op's layer.
+  const Policy *policy;
+  /// Null if there is none.
+  const PolicyOverride *override;
+};
+
+/// Returns the entries of `policy` for `op`, an op of the backward pass or not;
+/// emits an error at the op if they are ambiguous.
+inline mlir::FailureOr<OpPolicy>
+policyOf(mlir::Operation *op, const Policy &policy, bool isBackward) {
+  llvm::StringRef layer = layerPath(op);
+  llvm::Expected<const Policy *> own = policy.policyOfLayer(layer);
+  if (!own)
+    return op->emitError(llvm::toString(own.takeError()));
+  llvm::Expected<const PolicyOverride *> override = policy.findOverride(
+      llvm::cast<PrecisionOpInterface>(op).getPrecisionKind(), layer,
+      opNames(op), isBackward);
+  if (!override)
+    return op->emitError(llvm::toString(override.takeError()));
+  return OpPolicy{*own, *override};
 }
 
 } // namespace mpc

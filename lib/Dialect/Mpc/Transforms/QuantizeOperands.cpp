@@ -53,9 +53,11 @@ Value sourceOf(Value value) {
   return value;
 }
 
-/// Returns true if `op` multiplies floats and its kind has recipes.
+/// Returns true if `op` multiplies floats that the model does not quantize
+/// itself, and its kind has recipes.
 bool isContraction(Operation &op) {
   return isa<MatmulOp, ConvOp, ConvTransposeOp, ConvFilterGradientOp>(op) &&
+         !op.hasAttr(kOperandsAttr) &&
          isa<FloatType>(getElementTypeOrSelf(op.getOperand(0)));
 }
 
@@ -152,8 +154,10 @@ public:
     amaxes[column] = amax;
   }
 
-  /// Updates the state as TransformerEngine's delayed scaling does: row 0 of
-  /// the history is the current step's, scales follow before it is rotated.
+  /// Updates the state as TransformerEngine's delayed scaling does
+  /// (common/recipe/delayed_scaling.cu): row 0 of the history is the current
+  /// step's, scales follow before it is rotated. A tensor whose largest
+  /// magnitude is zero keeps its scale and its history.
   void update() {
     if (labels.empty())
       return;
@@ -192,9 +196,11 @@ public:
     if (llvm::any_of(margins, [](float margin) { return margin != 1; }))
       next = emit.mul(next, emit.constant(DenseElementsAttr::get(
                                 type, ArrayRef<float>(margins))));
+    Value isNonzero =
+        emit.compare(ComparePredicate::ne, current, emit.number(0, current));
+    // The comparison is false for infinity and NaN.
     Value isKnown = emit.binary<AndOp>(
-        emit.compare(ComparePredicate::gt, amax, emit.number(0, amax)),
-        emit.compare(ComparePredicate::le, amax, most));
+        isNonzero, emit.compare(ComparePredicate::le, amax, most));
     step.setUpdate(scale, emit.select(isKnown, emit.min(next, most), scale));
     SmallVector<Value> rows = {
         emit.splat({1, size()}, type.getElementType(), 0)};
@@ -202,7 +208,9 @@ public:
       rows.push_back(emit.sliceAxis(history, 0, 2, steps - 2));
     if (steps > 1)
       rows.push_back(row);
-    step.setUpdate(history, rows.size() == 1 ? rows[0] : emit.concat(rows, 0));
+    Value rotated = rows.size() == 1 ? rows[0] : emit.concat(rows, 0);
+    step.setUpdate(history, emit.select(emit.reshape(isNonzero, {1, size()}),
+                                        rotated, history));
   }
 
 private:
@@ -289,23 +297,18 @@ private:
 
   /// Returns the format of the operands of `op`; inactive if it has none.
   FailureOr<OperandFormat> formatOf(Operation *op, bool isBackward) {
-    StringRef layer = layerPath(op),
-              kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
-    llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
-    if (!policy)
-      return op->emitError(llvm::toString(policy.takeError()));
-    SmallVector<StringRef> names = opNames(op);
-    llvm::Expected<const PolicyOverride *> override =
-        chosen.findOverride(kind, layer, names, isBackward);
-    if (!override)
-      return op->emitError(llvm::toString(override.takeError()));
-    const OperandFormat &format = (*policy)->getOperands();
+    FailureOr<OpPolicy> found = policyOf(op, chosen, isBackward);
+    if (failed(found))
+      return failure();
+    auto [policy, override] = *found;
+    const OperandFormat &format = policy->getOperands();
     // An override names the type in which the op multiplies.
     // Gradients have no integer recipe.
-    if (*override || !format.isActive() ||
+    if (override || !format.isActive() ||
         (isBackward && format.forward == OperandType::Int8) ||
-        (*policy)->classOf(kind) != PrecisionClass::Low ||
-        chosen.productOf(names, isBackward) ||
+        policy->classOf(cast<PrecisionOpInterface>(op).getPrecisionKind()) !=
+            PrecisionClass::Low ||
+        chosen.productOf(opNames(op), isBackward) ||
         !llvm::is_contained(format.kinds,
                             isa<MatmulOp>(op) ? "matmul" : "conv"))
       return OperandFormat();

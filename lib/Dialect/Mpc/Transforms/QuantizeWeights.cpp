@@ -102,27 +102,23 @@ private:
 
   /// Returns the storage format of the constant of `op`.
   FailureOr<StoredWeights> formatOf(Operation *op) {
-    StringRef layer = layerPath(op);
-    llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
-    if (!policy)
-      return op->emitError(llvm::toString(policy.takeError()));
-    StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
-    llvm::Expected<const PolicyOverride *> override =
-        chosen.findOverride(kind, layer, opNames(op));
-    if (!override)
-      return op->emitError(llvm::toString(override.takeError()));
+    FailureOr<OpPolicy> found = policyOf(op, chosen, /*isBackward=*/false);
+    if (failed(found))
+      return failure();
+    auto [policy, override] = *found;
     // An override to float32 also applies to the stored weights.
-    if (*override && ((*override)->type == PolicyType::Float32 ||
-                      (*override)->type == PolicyType::Float64))
+    if (override && (override->type == PolicyType::Float32 ||
+                     override->type == PolicyType::Float64))
       return StoredWeights();
+    StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
     SmallVector<StringRef> names = opNames(op);
     PolicyType type = PolicyType::Float32;
-    if ((*policy)->classOf(kind) == PrecisionClass::Low)
-      type = chosen.productOf(names).value_or((*policy)->getCompute());
-    if (*override)
-      type = (*override)->type;
+    if (policy->classOf(kind) == PrecisionClass::Low)
+      type = chosen.productOf(names).value_or(policy->getCompute());
+    if (override)
+      type = override->type;
     const WeightFormat *named = chosen.weightsOf(names);
-    StoredWeights stored{named ? *named : (*policy)->getWeights(),
+    StoredWeights stored{named ? *named : policy->getWeights(),
                          significantBits(type)};
     // 16-bit operands gain nothing from int16 storage.
     if (stored.format.type == WeightType::Int16 && stored.bits < kFloat32Bits)

@@ -1,5 +1,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-multiply-float8{target=cuda:sm_89}))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-multiply-float8{target=cuda:sm_80}))' | FileCheck %s --check-prefix=NONE
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-multiply-float8{target=cpu:avx512bf16}))' | FileCheck %s --check-prefix=CPU
+// RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-multiply-float8{target=cpu:avx2}))' | FileCheck %s --check-prefix=PLAIN
 // NONE-NOT: mpc.decode_float {{.*}} to tensor<{{.*}}xf8
 
 // The weight becomes a constant of its numbers, along k.
@@ -49,4 +51,30 @@ func.func @others(%codes: tensor<8x32xui8>, %short: tensor<8x24xui8>, %s: tensor
   %6 = mpc.mul %0, %s : (tensor<8x32xbf16>, tensor<8x1xbf16>) -> tensor<8x32xbf16>
   %7 = mpc.matmul %6, %0 transpose_rhs : (tensor<8x32xbf16>, tensor<8x32xbf16>) -> tensor<8x8xf32>
   return %1, %3, %5, %7 : tensor<8x16xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// A CPU's unit of bf16 multiplies numbers of any format of at most 8 bits.
+// CHECK-LABEL: func @float32
+// CHECK: mpc.matmul {{.*}} : (tensor<9x32xf32>, tensor<32x16xf32>) -> tensor<9x16xf32>
+// CPU-LABEL: func @float32
+// CPU: %[[W:.*]] = mpc.constant dense<4.480000e+02> : tensor<32x16xbf16>
+// CPU: %[[X:.*]] = mpc.cast %{{.*}} : tensor<9x32xf32> to tensor<9x32xbf16>
+// CPU: mpc.matmul %[[X]], %[[W]] : (tensor<9x32xbf16>, tensor<32x16xbf16>) -> tensor<9x16xf32>
+// PLAIN-LABEL: func @float32
+// PLAIN: mpc.matmul {{.*}} : (tensor<9x32xf32>, tensor<32x16xf32>) -> tensor<9x16xf32>
+func.func @float32(%codes: tensor<9x32xui8>) -> tensor<9x16xf32> {
+  %w = mpc.constant dense<448.0> : tensor<32x16xf32>
+  %0 = mpc.decode_float %codes format(f4E2M1FN) : tensor<9x32xui8> to tensor<9x32xf32>
+  %1 = mpc.matmul %0, %w : (tensor<9x32xf32>, tensor<32x16xf32>) -> tensor<9x16xf32>
+  return %1 : tensor<9x16xf32>
+}
+
+// Few rows read the weights in 8 bits.
+// CPU-LABEL: func @few_rows
+// CPU: mpc.matmul {{.*}} : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+func.func @few_rows(%codes: tensor<8x32xui8>) -> tensor<8x16xf32> {
+  %w = mpc.constant dense<448.0> : tensor<32x16xf32>
+  %0 = mpc.decode_float %codes format(f8E4M3FN) : tensor<8x32xui8> to tensor<8x32xf32>
+  %1 = mpc.matmul %0, %w : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
 }

@@ -101,7 +101,11 @@ func.func @main(%x: tensor<8x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x
 // STEP: mpc.encode_float {{.*}} format(f8E4M3FN)
 // STEP: mpc.encode_float {{.*}} format(f8E5M2)
 // STEP-NOT: mpc.encode_float
-// STEP: mpc.all_reduce {{.*}} reduction(max) ranks(2)
+// STEP: %[[CURRENT:.*]] = mpc.all_reduce {{.*}} reduction(max) ranks(2)
+// STEP: %[[USED:.*]] = mpc.compare ne %[[CURRENT]],
+// STEP: mpc.concat
+// STEP: %[[COLUMNS:.*]] = mpc.reshape %[[USED]] : tensor<3xi1> to tensor<1x3xi1>
+// STEP: mpc.select %[[COLUMNS]], %{{.*}}, %[[HISTORY]]
 // STEP: return
 
 // Ranks agree on the largest magnitudes of the input and the gradient; weights

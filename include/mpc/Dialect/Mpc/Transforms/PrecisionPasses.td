@@ -96,14 +96,16 @@ def MultiplyFloat8Pass : Pass<"mpc-multiply-float8", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %a, %v transpose_rhs : (tensor<8x32xf8E4M3FN>, tensor<16x32xf8E4M3FN>) -> tensor<8x16xf32>
     ```
     Scales of tensors, rows and columns multiply the result, in the epilogue.
+    On CPUs with a unit of bf16, which represents numbers of 8 bits exactly, f32
+    operands of more than 8 rows become bf16; the result stays f32.
 
     Contract in: Precision's. Contract out: the same; such matmuls have operands of
-    8 bits.
+    8 bits, or of bf16.
     Numerics: the factors are the same. Sums are those of the unit
     (TensorCoreModel.h): as published recipes do, forward products are summed with
     the unit's accumulator, and those of the backward pass (`mpc.backward`) with f32
     after every 128 (`accumulate(f32)`).
-    Left alone: targets without units of 8-bit floats; matmuls of f32 operands,
+    Left alone: targets without either unit; on GPUs matmuls of f32 operands,
     which an override types; an extent of k that is no multiple of the unit's; blocks
     with scales of their own, which do not leave the sum over k.
     Example: test/Dialect/Mpc/Transforms/multiply-float8.mlir.
@@ -231,7 +233,8 @@ def QuantizeOperandsPass : Pass<"mpc-quantize-operands", "::mlir::func::FuncOp">
       `amax_history` `[history, T]`, for the T tensors named in `mpc.labels`, updated
       at the end as TransformerEngine does: row 0 holds this step's largest
       magnitudes, reduced over ranks; scales follow from the history, which is then
-      rotated. A largest magnitude of zero, infinity or NaN leaves the scale.
+      rotated. A largest magnitude of zero, infinity or NaN leaves the scale, and zero
+      also the tensor's history.
       mpc-scale-loss leaves the state in skipped steps. A function without a backward
       pass uses the scaling `current`.
     - The largest magnitude of a tensor, or of columns along the examples, is

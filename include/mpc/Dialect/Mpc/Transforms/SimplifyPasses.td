@@ -148,8 +148,8 @@ def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
-def RecognizeIntegerMatmulsPass : Pass<"mpc-recognize-integer-matmuls", "::mlir::func::FuncOp"> {
-  let summary = "Recognize QDQ matmuls and convolutions as integer ones";
+def RecognizeQuantizedMatmulsPass : Pass<"mpc-recognize-quantized-matmuls", "::mlir::func::FuncOp"> {
+  let summary = "Recognize QDQ matmuls and convolutions as ones of 8-bit numbers";
   let description = [{
     ```mlir
     %0 = mpc.mul %centredX, %scaleX   // f32 of (ui8 - 128), a number
@@ -169,19 +169,32 @@ def RecognizeIntegerMatmulsPass : Pass<"mpc-recognize-integer-matmuls", "::mlir:
     signed left operands and unsigned right operands are shifted by 128, with their
     zero points: dot-product units multiply unsigned by signed integers.
 
+    Scales of floats of at most 8 bits multiply the result of the matmul as well,
+    which then has the form of mpc-quantize-operands, with `mpc.operands` "model":
+    ```mlir
+    %a = mpc.decode_float %x format(f8E4M3FN) : tensor<4x64xui8> to tensor<4x64xf32>
+    %b = mpc.decode_float %w format(f8E4M3FN) : tensor<64x10xui8> to tensor<64x10xf32>
+    %0 = mpc.matmul %a, %b : (tensor<4x64xf32>, tensor<64x10xf32>) -> tensor<4x10xf32>
+    %1 = mpc.mul %0, %scales
+    ```
     Contract in: mpc ops, static shapes; before constant folding, which turns
     dequantized weights into floats. Contract out: the same.
 
-    Numerics: accumulators are exact, where f32 rounds each; the factor is the
-    product of both scales, rounded once.
+    Numerics: accumulators of integers are exact, where f32 rounds each; products of
+    decoded floats are; the factor is the product of both scales, rounded once.
 
     Left alone: contractions too long for an i32 accumulator; scales and zero points
     that are not constants, or vary along the contracted dimension; depthwise convs,
-    and grouped filters with a zero point.
+    and grouped filters with a zero point; floats with zero points, and convolutions
+    of floats.
 
-    Example: test/Dialect/Mpc/Transforms/recognize-integer-matmuls.mlir
+    Example: test/Dialect/Mpc/Transforms/recognize-quantized-matmuls.mlir
   }];
-  let statistics = [Statistic<"numRecognized", "recognized", "integer matmuls and convolutions made">];
+  let options = [
+    Option<"integers", "integers", "bool", /*default=*/"true",
+           "whether the target multiplies 8-bit integers">,
+  ];
+  let statistics = [Statistic<"numRecognized", "recognized", "matmuls and convolutions of 8-bit numbers made">];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
@@ -306,7 +319,7 @@ def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::Func
     A dequantize-quantize pair with the same scale and zero point is removed.
 
     Contract in: mpc ops, static shapes; before
-    mpc-recognize-integer-matmuls. Contract out: the same.
+    mpc-recognize-quantized-matmuls. Contract out: the same.
 
     Numerics: unchanged. PerTensorDequantization is monotone, and multiplying and dividing an
     int8 value by the same scale rounds back to it.

@@ -144,9 +144,9 @@ TEST_F(PassNumericsTest, GeluKeepsItsValue) {
 }
 
 TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
-  expectSameValues("recognize-integer-matmuls",
-                   &createRecognizeIntegerMatmulsPass, kExact, "mpc.reduce_sum",
-                   5);
+  expectSameValues("recognize-quantized-matmuls",
+                   &createRecognizeQuantizedMatmulsPass, kExact,
+                   "mpc.reduce_sum", 5);
 }
 
 TEST_F(PassNumericsTest, SunkDequantizationKeepsItsValue) {

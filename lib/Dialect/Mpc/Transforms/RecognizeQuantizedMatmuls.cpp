@@ -1,4 +1,4 @@
-//===- RecognizeIntegerMatmuls.cpp - QDQ to integer matmuls --------------===//
+//===- RecognizeQuantizedMatmuls.cpp - QDQ to quantized matmuls -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,7 +6,8 @@
 //   sum(x y) - za sum(y) - zb sum(x) + K za zb,
 // all of it integers, modulo 2^32, where sa does not vary and sb only with the
 // column. Legal if the sum of (x - za)(y - zb) fits an i32; intermediate terms
-// may wrap. Runs before constant folding.
+// may wrap. Of floats of at most 8 bits, which have no zero points, the sum of
+// a b is sa sb times sum(x y). Runs before constant folding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "MatchUtils.h"
 #include "ScalarEmitter.h"
 
+#include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
@@ -34,7 +36,7 @@ using namespace mpc;
 using mpc::reference::Tensor;
 
 namespace mpc {
-#define GEN_PASS_DEF_RECOGNIZEINTEGERMATMULSPASS
+#define GEN_PASS_DEF_RECOGNIZEQUANTIZEDMATMULSPASS
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 
@@ -59,7 +61,7 @@ struct Side {
 };
 
 Value moved(ScalarEmitter &emit, const DequantizedTensor &from, Value value) {
-  value = emit.reshape(value, withRank(shapeOf(value), rankOf(from.integers)));
+  value = emit.reshape(value, withRank(shapeOf(value), rankOf(from.numbers)));
   for (TransposeOp op : llvm::reverse(from.transposes))
     value = emit.transpose(value, op.getPermutation());
   return value;
@@ -69,26 +71,26 @@ Value moved(ScalarEmitter &emit, const DequantizedTensor &from, Value value) {
 Side takeSide(ScalarEmitter &emit, const DequantizedTensor &from,
               bool toUnsigned) {
   Side side;
-  int64_t shift = isUnsigned(from.integers) == toUnsigned ? 0
-                  : toUnsigned                            ? 128
-                                                          : -128;
+  int64_t shift = isUnsigned(from.numbers) == toUnsigned ? 0
+                  : toUnsigned                           ? 128
+                                                         : -128;
   Type i32 = emit.builder.getI32Type();
-  auto type = cast<RankedTensorType>(from.integers.getType());
-  side.integers = from.integers;
+  auto type = cast<RankedTensorType>(from.numbers.getType());
+  side.integers = from.numbers;
   Type target = toUnsigned ? emit.builder.getIntegerType(8, /*isSigned=*/false)
                            : Type(emit.builder.getI8Type());
   std::optional<Tensor> constant = from.constant;
   if (!constant && shift)
-    constant = constantTensor(from.integers);
+    constant = constantTensor(from.numbers);
   if (constant) {
     for (int64_t &number : constant->ints())
       number += shift;
     side.integers =
         emit.constant(std::move(*constant)
                           .withType(type.clone(target))
-                          .toAttr(opName(from.integers.getDefiningOp()).str()));
+                          .toAttr(opName(from.numbers.getDefiningOp()).str()));
   } else if (shift) {
-    Value wide = emit.cast(from.integers, i32);
+    Value wide = emit.cast(from.numbers, i32);
     wide = emit.add(wide, emit.integer(shift, wide));
     side.integers = emit.cast(wide, target);
   }
@@ -157,20 +159,21 @@ Value factorOf(ScalarEmitter &emit, const DequantizedTensor &lhs,
 /// stays below 2^31.
 constexpr int64_t kMostPositions = ((int64_t(1) << 31) - 1) / (255 * 255);
 
-/// Returns the operands of `op` if the left scale is per-tensor; else reports
-/// why the op is skipped.
+/// Returns the operands of `op`, integers if `isInteger`, else floats, if the
+/// left scale is per-tensor; else reports why the op is skipped.
 FailureOr<std::pair<DequantizedTensor, DequantizedTensor>>
-matchSides(ContractionOpInterface op, int64_t columnAxis,
+matchSides(ContractionOpInterface op, int64_t columnAxis, bool isInteger,
            PatternRewriter &rewriter) {
   for (Value operand : op->getOperands().take_front(2))
     if (!cast<RankedTensorType>(operand.getType()).hasStaticShape())
       return rewriter.notifyMatchFailure(op, "dynamic shapes");
-  if (op.getContractionSize() > kMostPositions)
+  if (isInteger && op.getContractionSize() > kMostPositions)
     return rewriter.notifyMatchFailure(op, "i32 may not hold the sums");
   std::optional<DequantizedTensor> lhs = matchDequantized(op->getOperand(0)),
                                    rhs = matchDequantized(op->getOperand(1));
-  if (!lhs || !rhs)
-    return rewriter.notifyMatchFailure(op, "no dequantised 8-bit integers");
+  if (!lhs || !rhs || lhs->isInteger() != isInteger ||
+      rhs->isInteger() != isInteger)
+    return rewriter.notifyMatchFailure(op, "no dequantised 8-bit numbers");
   if ((lhs->scale && lhs->scale->size() != 1) ||
       (lhs->zero && elementCount(lhs->zero) != 1))
     return rewriter.notifyMatchFailure(op, "the left side's numbers vary");
@@ -206,6 +209,11 @@ void replaceBy(Operation *op, Value sums, Value factor, ScalarEmitter &emit,
   rewriter.replaceOp(op, result);
 }
 
+/// Returns the dimension of the right operand that is the result's last one.
+int64_t columnAxisOf(MatmulOp op) {
+  return rankOf(op.getRhs()) - (op.getTransposeRhs() ? 2 : 1);
+}
+
 struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   IntegerMatmul(MLIRContext *context) : OpRewritePattern(context) {
     setDebugName("IntegerMatmul");
@@ -214,9 +222,9 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override {
     int64_t rank = rankOf(op.getRhs());
-    int64_t columnAxis = rank - (op.getTransposeRhs() ? 2 : 1),
+    int64_t columnAxis = columnAxisOf(op),
             depthAxis = rank - (op.getTransposeRhs() ? 1 : 2);
-    auto sides = matchSides(op, columnAxis, rewriter);
+    auto sides = matchSides(op, columnAxis, /*isInteger=*/true, rewriter);
     if (failed(sides))
       return failure();
     auto &[from, other] = *sides;
@@ -263,6 +271,36 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// The result keeps f32: sums of unscaled numbers overflow f16.
+struct FloatMatmul : OpRewritePattern<MatmulOp> {
+  FloatMatmul(MLIRContext *context) : OpRewritePattern(context) {
+    setDebugName("FloatMatmul");
+  }
+
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
+    auto sides =
+        matchSides(op, columnAxisOf(op), /*isInteger=*/false, rewriter);
+    if (failed(sides))
+      return failure();
+    auto &[lhs, rhs] = *sides;
+    if (!lhs.scale && !rhs.scale)
+      return rewriter.notifyMatchFailure(op, "no scales");
+    ScalarEmitter emit = emitterAt(op, rewriter);
+    auto type = cast<RankedTensorType>(op.getType());
+    auto sums = emit.create<MatmulOp>(
+        type, moved(emit, lhs, lhs.numbers), moved(emit, rhs, rhs.numbers),
+        op.getTransposeLhsAttr(), op.getTransposeRhsAttr(),
+        op.getAccumulateAttr(), op.getComputeAttr(), PackedAttr());
+    sums->setDiscardableAttr(kOperandsAttr, rewriter.getStringAttr("model"));
+    replaceBy(op, sums,
+              factorOf(emit, lhs, rhs, {type.getShape().back()},
+                       type.getElementType()),
+              emit, rewriter);
+    return success();
+  }
+};
+
 /// Maximum number of zero-point corrections at the borders, in constant
 /// elements.
 constexpr int64_t kMostEdgeSums = int64_t(1) << 22;
@@ -274,7 +312,7 @@ struct IntegerConv : OpRewritePattern<ConvOp> {
 
   LogicalResult matchAndRewrite(ConvOp op,
                                 PatternRewriter &rewriter) const override {
-    auto sides = matchSides(op, /*columnAxis=*/0, rewriter);
+    auto sides = matchSides(op, /*columnAxis=*/0, /*isInteger=*/true, rewriter);
     if (failed(sides))
       return failure();
     auto &[from, other] = *sides;
@@ -287,10 +325,10 @@ struct IntegerConv : OpRewritePattern<ConvOp> {
     pads |= !llvm::all_of(op.getPadHigh(), [](int64_t n) { return n == 0; });
     auto type = cast<RankedTensorType>(op.getType());
     bool edges = pads && from.zero && !from.zeroTensor;
-    if (edges && (!(other.constant || constantTensor(other.integers)) ||
+    if (edges && (!(other.constant || constantTensor(other.numbers)) ||
                   elementCount(type) > kMostEdgeSums * type.getDimSize(0)))
       return rewriter.notifyMatchFailure(op, "padding of an unknown number");
-    int64_t symmetric = isUnsigned(other.integers) ? 128 : 0;
+    int64_t symmetric = isUnsigned(other.numbers) ? 128 : 0;
     bool centred =
         other.zeroTensor
             ? llvm::all_of(other.zeroTensor->ints(),
@@ -362,13 +400,24 @@ private:
   }
 };
 
-struct RecognizeIntegerMatmulsPass
-    : PatternPass<mpc::impl::RecognizeIntegerMatmulsPassBase<
-                      RecognizeIntegerMatmulsPass>,
-                  IntegerMatmul, IntegerConv> {
+struct RecognizeQuantizedMatmulsPass
+    : PatternPass<mpc::impl::RecognizeQuantizedMatmulsPassBase<
+                      RecognizeQuantizedMatmulsPass>,
+                  FloatMatmul> {
+  using PatternPass::PatternPass;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<FloatMatmul>(context);
+    if (integers)
+      set.add<IntegerMatmul, IntegerConv>(context);
+    patterns = std::move(set);
+    return success();
+  }
+
   void runOnOperation() override {
     int64_t before = count();
-    if (failed(rewrite("the recognition of integer products")))
+    if (failed(rewrite("the recognition of quantized products")))
       return;
     numRecognized += count() - before;
     shareConstants();
@@ -403,7 +452,7 @@ private:
   int64_t count() {
     int64_t number = 0;
     getOperation().walk([&](ContractionOpInterface op) {
-      number += isByte(op->getOperand(0));
+      number += isByte(op->getOperand(0)) || op->hasAttr(kOperandsAttr);
     });
     return number;
   }

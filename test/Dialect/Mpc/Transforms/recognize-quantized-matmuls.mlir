@@ -1,5 +1,5 @@
-// RUN: mpc-opt %s --mpc-recognize-integer-matmuls | FileCheck %s
-// RUN: mpc-opt %s --mpc-recognize-integer-matmuls | mpc-opt --mpc-recognize-integer-matmuls | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-quantized-matmuls | FileCheck %s
+// RUN: mpc-opt %s --mpc-recognize-quantized-matmuls | mpc-opt --mpc-recognize-quantized-matmuls | FileCheck %s
 
 // A scale per column and no zero point for the weights, as quantizers write
 // them; import has made the weights i64.
@@ -229,4 +229,45 @@ func.func @not_exact(%x: tensor<4x3xui8>)
   %12 = mpc.mul %1, %large : (tensor<3x2xf32>, tensor<f32>) -> tensor<3x2xf32>
   %13 = mpc.matmul %11, %12 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
   return %3, %5, %7, %9, %13 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>
+}
+
+// Scales of floats multiply the sums of the numbers.
+// CHECK-LABEL: func @floats
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xui8>
+// CHECK: %[[F:.*]] = mpc.constant dense<[1.250000e-01, 2.500000e-01]> : tensor<2xf32>
+// CHECK: %[[A:.*]] = mpc.decode_float %[[X]] format(f4E2M1FN)
+// CHECK: %[[B:.*]] = mpc.decode_float %{{.*}} format(f8E4M3FN)
+// CHECK: %[[T:.*]] = mpc.transpose %[[B]] [1, 0]
+// CHECK: %[[P:.*]] = mpc.matmul %[[A]], %[[T]] {mpc.operands = "model"}
+// CHECK: mpc.mul %[[P]], %[[F]]
+func.func @floats(%x: tensor<4x3xui8>) -> tensor<4x2xf32> {
+  %half = mpc.constant dense<0.5> : tensor<f32>
+  %w = mpc.constant dense<[[1, 126, 200], [8, 0, 77]]> : tensor<2x3xui8>
+  %scales = mpc.constant dense<[[0.25], [0.5]]> : tensor<2x1xf32>
+  %0 = mpc.decode_float %x format(f4E2M1FN) : tensor<4x3xui8> to tensor<4x3xf32>
+  %1 = mpc.mul %0, %half : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %2 = mpc.decode_float %w format(f8E4M3FN) : tensor<2x3xui8> to tensor<2x3xf32>
+  %3 = mpc.mul %2, %scales : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  %4 = mpc.transpose %3 [1, 0] : tensor<2x3xf32> to tensor<3x2xf32>
+  %5 = mpc.matmul %1, %4 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  return %5 : tensor<4x2xf32>
+}
+
+// Left alone: a scale per row of the left side, bytes by floats, and scales as numbers.
+// CHECK-LABEL: func @other_floats
+// CHECK-NOT: mpc.operands
+func.func @other_floats(%x: tensor<4x3xui8>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %half = mpc.constant dense<0.5> : tensor<f32>
+  %rows = mpc.constant dense<[[0.25], [0.5], [1.0], [2.0]]> : tensor<4x1xf32>
+  %0 = mpc.decode_float %x format(f4E2M1FN) : tensor<4x3xui8> to tensor<4x3xf32>
+  %1 = mpc.mul %0, %rows : (tensor<4x3xf32>, tensor<4x1xf32>) -> tensor<4x3xf32>
+  %2 = mpc.matmul %1, %0 transpose_rhs : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x4xf32>
+  %3 = mpc.cast %x : tensor<4x3xui8> to tensor<4x3xf32>
+  %4 = mpc.mul %3, %half : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %5 = mpc.matmul %4, %0 transpose_rhs : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x4xf32>
+  %c = mpc.constant dense<120> : tensor<4x3xui8>
+  %6 = mpc.decode_float %c format(f8E8M0FNU) : tensor<4x3xui8> to tensor<4x3xf32>
+  %7 = mpc.mul %6, %half : (tensor<4x3xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %8 = mpc.matmul %7, %0 transpose_rhs : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x4xf32>
+  return %2, %5, %8 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
