@@ -591,10 +591,20 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
   SmallVector<size_t> next;
   std::optional<size_t> furthest;
   constexpr size_t kMost = 2;
+  // Others would be compared within the tolerance of an op that they do not
+  // depend on.
+  std::set<size_t> dependent = {first};
   for (size_t i = first + 1; i < launches.size(); ++i) {
+    if (llvm::any_of(launches[i].inputs, [&](const PlannedMemory::Read &input) {
+          return llvm::any_of(input.contents, [&](const Content &content) {
+            return content.launch >= 0 &&
+                   dependent.contains(size_t(content.launch));
+          });
+        }))
+      dependent.insert(i);
     if (launches[i].isProved)
       continue;
-    if (next.size() < kMost)
+    if (next.size() < kMost && dependent.contains(i))
       next.push_back(i);
     if (llvm::any_of(namesOf(i), [&](const std::string &name) {
           return names.contains(name);
@@ -604,7 +614,7 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
   // The reader of a composite op's whole result, before its last part.
   for (size_t i = furthest.value_or(launches.size()) + 1; i < launches.size();
        ++i)
-    if (!launches[i].isProved) {
+    if (!launches[i].isProved && dependent.contains(i)) {
       next.push_back(i);
       break;
     }

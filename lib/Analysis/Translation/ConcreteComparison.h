@@ -81,8 +81,8 @@ private:
   /// Values that an evaluation starts from.
   enum class Round { Ordinary, Special, Small, Large };
   /// Launches at which a region from `first` may end: itself, the next two that
-  /// are not proved, the one after the last one of the same ops of the model,
-  /// and that one.
+  /// depend on it and are not proved, the one that depends on it after the last
+  /// one of the same ops of the model, and that one.
   llvm::SmallVector<size_t> ends(size_t first) const;
   /// Adds the launches that compute what `region` reads, unless the graph has
   /// it and the region need not start `fromArguments`.
