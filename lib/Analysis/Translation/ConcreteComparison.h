@@ -119,7 +119,7 @@ private:
   reference::Tensor fill(const ClosedForm &form, mlir::RankedTensorType type,
                          Round round);
   /// A constant; one that is multiplied in a sum has small integers instead.
-  reference::Tensor constant(mlir::ElementsAttr value, bool isFactor);
+  const reference::Tensor &constant(mlir::ElementsAttr value, bool isFactor);
 
   mlir::func::FuncOp graph;
   SymbolicTensors &tensors;
@@ -128,6 +128,8 @@ private:
   llvm::ArrayRef<ResultTerms> results;
   /// Functions whose elements are multiplied in a sum.
   llvm::DenseSet<Expr> factors;
+  /// Constants by attribute, and whether they are multiplied in a sum.
+  std::map<std::pair<const void *, bool>, reference::Tensor> constants;
   /// Whether the last comparison had no tolerance.
   bool isExact = false;
 };
