@@ -343,6 +343,53 @@ TEST_F(TranslationValidationTest, TestsWhatItDoesNotProve) {
   EXPECT_FALSE(report.difference) << report.difference->text;
 }
 
+/// A cell state that each of 400 steps adds to and multiplies: its expression
+/// is not expanded to the first step at each index that a sum reads.
+TEST_F(TranslationValidationTest, ProvesLongRecurrences) {
+  std::string graph = R"(
+func.func @main(%c0: tensor<2x2xf32> {mpc.name = "c"}, %h0: tensor<2x2xf32> {mpc.name = "h"},
+                %w: tensor<2x2xf32> {mpc.name = "w"}) -> tensor<2x2xf32> {
+)",
+              planned = R"(
+exe.program @main target("cpu:avx2") arena(256) {
+  exe.argument @c : tensor<2x2xf32> input(0) name("c")
+  exe.argument @h : tensor<2x2xf32> input(1) name("h")
+  exe.argument @w : tensor<2x2xf32> input(2) name("w")
+  exe.result @y : tensor<2x2xf32> output(0) name("y")
+)";
+  constexpr int kSteps = 400;
+  std::string cell = "@c", hidden = "@h";
+  for (int i = 0; i < kSteps; ++i) {
+    std::string from = std::to_string(i), to = std::to_string(i + 1);
+    graph += "%p" + to + " = mpc.matmul %h" + from +
+             ", %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+             "%c" +
+             to + " = mpc.add %c" + from + ", %p" + to +
+             " : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+             "%h" +
+             to + " = mpc.tanh %c" + to + " : tensor<2x2xf32>\n";
+    std::string half = i % 2 ? "128" : "0", other = i % 2 ? "192" : "64";
+    bool isLast = i + 1 == kSteps;
+    planned += "exe.launch @k_step kind(contraction) ops([]) flops(24) "
+               "bytes(80) (read " +
+               cell + ", read " + hidden + ", read @w, write ";
+    cell = "arena[" + half + " : 16]";
+    hidden = isLast ? "@y" : "arena[" + other + " : 16]";
+    planned += cell + ", write " + hidden + ")\n";
+  }
+  graph += "return %h" + std::to_string(kSteps) + " : tensor<2x2xf32>\n}";
+  planned += R"(}
+func.func private @k_step(%c: tensor<2x2xf32>, %h: tensor<2x2xf32>, %w: tensor<2x2xf32>)
+    -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %0 = mpc.matmul %h, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = mpc.add %c, %0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %2 = mpc.tanh %1 : tensor<2x2xf32>
+  return %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>
+})";
+  TranslationReport report = validate(graph, planned);
+  EXPECT_EQ(report.count(TranslationReport::Verdict::Proved), size_t(kSteps));
+}
+
 /// The layer's tolerance would take the pad for the scaled value, which then
 /// seems to be scaled twice.
 TEST_F(TranslationValidationTest, ALayersToleranceIsItsOwn) {
