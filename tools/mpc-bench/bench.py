@@ -5,6 +5,7 @@ taking turns in one run.
 
   bench.py [WORKLOAD...] [--history bench.jsonl] [--markdown FILE] [--svg FILE]
   bench.py [WORKLOAD...] --threads 2 --busy 2         # beside two busy loops on these cores
+  bench.py [WORKLOAD...] --systems mpc,mpc-reproducible      # the cost of reproducible bits
   bench.py --list                          # workloads; `sweep` is all products gemm_*
   bench.py --report [--history bench.jsonl] [--markdown FILE] [--svg FILE]    # of the last run
 
@@ -30,6 +31,7 @@ import tempfile
 import time
 
 import report
+from report import REPRODUCIBLE
 from workloads import SWEEP, WORKLOADS, find
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -131,11 +133,12 @@ class Bench:
 class Mpc:
     """mpc recompiles for each turn, outside the timed region."""
 
-    def __init__(self, bench, name, workload, policy, storage, folder, guess):
-        self.bench, self.system, self.precision = bench, "mpc", PRECISIONS[policy, storage]
+    def __init__(self, bench, name, system, workload, policy, storage, folder, guess):
+        self.bench, self.system, self.precision = bench, system, PRECISIONS[policy, storage]
         self.folder = folder
         model = folder / f"{storage}.onnx" if workload else f"{name}/model.onnx"
-        self.model = [str(model), "--policy", policy]
+        self.model = [str(model), "--policy", policy,
+                      *(["--reproducible"] if system == REPRODUCIBLE else [])]
         self.training = ["--training", workload.training()] if workload and workload.trains else []
         self.runs = ["--runs", str(max(2, int(bench.options.seconds / guess)))] \
             if guess > 0.2 else []
@@ -224,8 +227,9 @@ def systems_of(bench, name, workload, folder, flops):
     guess = flops / (bench.best["f32"] * 1e9)
     inference = workload and not workload.trains
     precisions = workload.precisions if workload else ["float32", "mixed"]
-    mpc = [Mpc(bench, name, workload, *how, folder, guess)
-           for how, precision in PRECISIONS.items() if precision in precisions]
+    mpc = [Mpc(bench, name, system, workload, *how, folder, guess)
+           for how, precision in PRECISIONS.items() if precision in precisions
+           for system in ("mpc", REPRODUCIBLE)]
     peers = []
     if workload:
         peers = [(system, precision) for system in ("torch-eager", "torch-compile")

@@ -18,6 +18,7 @@ import argparse
 import concurrent.futures
 import dataclasses
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -94,17 +95,21 @@ def first_difference(runs: Iterable[tuple[str, dict[str, str]]], bit_class: str)
             yield f"class {bit_class}: {outputs}: {name} differs from {first[0]}"
 
 
+def with_threads(levels: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Returns the levels with one number of threads each; one level with two."""
+    return list(zip(levels if len(levels) > 1 else levels * 2, itertools.cycle(THREADS), strict=False))
+
+
 def check_levels(matrix: Matrix, case: Case, all_threads: bool) -> Iterator[str]:
     """Yields what differs over levels and threads; not `all_threads`: one number of threads per level."""
     inputs = ["--input", str(case.inputs)] if case.inputs else []
     for bit_class, levels in CLASSES.items():
         def runs() -> Iterator[tuple[str, dict[str, str]]]:
-            for place, level in enumerate(levels if all_threads or len(levels) > 1 else levels * 2):
-                for threads in THREADS if all_threads else (THREADS[place % len(THREADS)],):
-                    name = f"{level}, {threads} threads"
-                    flags = [*inputs, *matrix.flags(case, level), "--threads", str(threads)]
-                    yield name, matrix.remembered(f"{case.name}: {name}",
-                                                  lambda flags=flags: matrix.digests(str(case.model), *flags))
+            for level, threads in itertools.product(levels, THREADS) if all_threads else with_threads(levels):
+                name = f"{level}, {threads} threads"
+                flags = [*inputs, *matrix.flags(case, level), "--threads", str(threads)]
+                yield name, matrix.remembered(f"{case.name}: {name}",
+                                              lambda flags=flags: matrix.digests(str(case.model), *flags))
 
         yield from first_difference(runs(), bit_class)
 
@@ -126,32 +131,36 @@ def labels_for(matrix: Matrix, step: str, inputs: pathlib.Path | None) -> numpy.
 def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
     """Yields what differs over levels after some training steps: parameters, state, loss and logits.
 
-    Labels are generated. The first step's logits must be those of inference.
+    Labels are generated, the loss reads the first output. The first step's logits must be those of inference.
     """
     import numpy
 
-    def steps(level: str) -> dict[str, str]:
+    def steps(level: str, threads: int, output: str) -> dict[str, str]:
         target = f"cpu:{level}{'-emulated' if matrix.is_emulated(level) else ''}"
         with tempfile.TemporaryDirectory() as folder:
             step, labels, state = f"{folder}/step.mpcx", f"{folder}/labels.npz", f"{folder}/state.npz"
             matrix.call("compile", str(case.model), "--input", str(case.inputs), "--policy", case.policy,
-                        "--reproducible", "--training", "step optimizer=adam", "--target", target, "-o", step)
+                        "--reproducible", "--training", f"step optimizer=adam loss-output={output}", "--target", target,
+                        "-o", step)
             numpy.savez(labels, label=labels_for(matrix, step, case.inputs))
             found: dict[str, str] = {}
             for number in range(STEPS):
                 before = ["--input", state] if number else []
                 outputs = matrix.digests(step, "--input", str(case.inputs), "--input", labels, *before,
-                                         "--output", state)
+                                         "--output", state, "--threads", str(threads))
                 if number == 0:
                     found = {f"first {name}": digest for name, digest in outputs.items()}
             return found | outputs
 
     for bit_class, levels in CLASSES.items():
-        runs = [(level, matrix.remembered(f"{case.name}: {STEPS} steps on {level}",
-                                          lambda level=level: steps(level))) for level in levels]
-        yield from first_difference(runs, bit_class)
         inference = matrix.remembered(f"{case.name}: inference on {levels[0]}", lambda level=levels[0]: matrix.digests(
             str(case.model), "--input", str(case.inputs), *matrix.flags(case, level)))
+        runs = []
+        for level, threads in with_threads(levels):
+            name = f"{level}, {threads} threads"
+            runs.append((name, matrix.remembered(f"{case.name}: {STEPS} steps on {name}",
+                                                 functools.partial(steps, level, threads, next(iter(inference))))))
+        yield from first_difference(runs, bit_class)
         # Training normalizes with a batch's statistics.
         if not any("running_mean" in name for name in runs[0][1]):
             for name, digest in inference.items():
@@ -159,47 +168,52 @@ def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
                     yield f"class {bit_class}: {name} of a training step differs from inference"
 
 
+def row_of(array: numpy.ndarray, place: int, extent: int) -> numpy.ndarray:
+    """Returns one row of a batch, which is the first dimension of that extent."""
+    return array.take([place], axis=array.shape.index(extent))
+
+
 def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
-    """Yields which rows of a batch differ from the row alone; the first dimension is the batch.
+    """Yields which rows of a batch differ from the row alone; the first input's first dimension is the batch.
 
     A model with a fixed batch has no row alone: its first row among others is the reference.
     """
     import numpy
 
     given = dict(numpy.load(case.inputs))
-    rows = {name: array[:1] for name, array in given.items()}
+    extent = len(next(iter(given.values())))
+    rows = {name: row_of(array, 0, extent) for name, array in given.items()}
+    axes = {name: array.shape.index(extent) for name, array in given.items()}
 
-    def outputs(level: str, arrays: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
+    def outputs(level: str, arrays: dict[str, numpy.ndarray], *flags: str) -> dict[str, numpy.ndarray]:
         with tempfile.TemporaryDirectory() as folder:
             numpy.savez(f"{folder}/in.npz", **arrays)
-            extent = len(next(iter(arrays.values())))
             matrix.call("run", str(case.model), "--input", f"{folder}/in.npz", "--output", f"{folder}/out.npz",
-                        "--batch", str(extent), *matrix.flags(case, level))
+                        *flags, *matrix.flags(case, level))
             return dict(numpy.load(f"{folder}/out.npz"))
 
-    def differences(level: str) -> dict[str, str]:
-        size, found = BATCH, {}
+    def differences(levels: tuple[str, ...]) -> dict[str, str]:
+        size, flags, found = BATCH, ["--batch", str(BATCH)], {}
         try:
-            alone = outputs(level, rows)
+            alone = outputs(levels[0], rows, "--batch", "1")
         except RuntimeError:
-            size = len(next(iter(given.values())))
-            alone = {name: array[:1] for name, array in outputs(level, given).items()}
-        for place in {0, size - 1}:
+            size, flags = extent, []
+            alone = {name: row_of(array, 0, size) for name, array in outputs(levels[0], given).items()}
+        for level, place in itertools.product(levels, sorted({0, size - 1})):
             batch = {}
             for name, row in rows.items():
                 # The other rows hold the same values in another order.
                 others = [numpy.roll(row, i + 1, axis=-1) for i in range(size)]
                 others[place] = row
-                batch[name] = numpy.concatenate(others)
-            together = outputs(level, batch)
-            for name, array in alone.items():
-                if array.tobytes() != together[name][place:place + 1].tobytes():
-                    found[name] = f"row {place} of {size} differs from the row alone"
+                batch[name] = numpy.concatenate(others, axis=axes[name])
+            for name, array in outputs(level, batch, *flags).items():
+                if alone[name].tobytes() != row_of(array, place, size).tobytes():
+                    found[name] = f"row {place} of {size} on {level} differs from the row alone"
         return found
 
     for bit_class, levels in CLASSES.items():
         key = f"{case.name}: batch, class {bit_class}"
-        for name, text in matrix.remembered(key, lambda: differences(levels[0])).items():
+        for name, text in matrix.remembered(key, lambda levels=levels: differences(levels)).items():
             yield f"class {bit_class}: {name}: {text}"
 
 
@@ -258,9 +272,11 @@ def main() -> int:
         case = make()
         try:
             problems = list(check_levels(matrix, case, all_threads=case.inputs is not None))
-            if arguments.batch and case.inputs:
+            # Arguments of StableHLO modules are weights, too.
+            is_model = case.model.suffix == ".onnx"
+            if arguments.batch and is_model:
                 problems += check_batch(matrix, case)
-            if arguments.training and case.inputs:
+            if arguments.training and is_model:
                 problems += check_training(matrix, case)
             if arguments.fusion and not case.inputs:
                 problems += check_fusion(matrix, case)

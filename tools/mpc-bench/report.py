@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Results of bench.py as Markdown and as a chart."""
 import json
+import statistics
 import subprocess
 import sys
 
+REPRODUCIBLE = "mpc-reproducible"
 NARROW = ("mixed", "bfloat16")
 SYSTEM = {"torch-eager": "eager", "torch-compile": "compile", "onnxruntime": "ORT"}
 
 
+def rows_of(found, mine, precisions):
+    """The measured rows of mpc, or of its peers."""
+    return [row for row in found["rows"] if "median_ms" in row and row["precision"] in precisions and
+            (row["system"] == "mpc" if mine else row["system"] in SYSTEM)]
+
+
 def fastest(found, mine, precisions):
     """The fastest row of mpc, or of its peers."""
-    rows = [row for row in found["rows"] if "median_ms" in row and
-            (row["system"] == "mpc") == mine and row["precision"] in precisions]
-    return min(rows, key=lambda row: row["median_ms"], default=None)
+    return min(rows_of(found, mine, precisions), key=lambda row: row["median_ms"], default=None)
 
 
 def floor_ms(found, document, row):
@@ -57,7 +63,7 @@ def lines_of(found):
     """A progress line per system."""
     lines = []
     for row in sorted(found["rows"], key=lambda row: row.get("median_ms", 1e30)):
-        name = f"  {row['system']:14} {row['precision']:9}"
+        name = f"  {row['system']:16} {row['precision']:9}"
         if "error" in row:
             lines.append(f"{name} failed: {row['error']}")
             continue
@@ -100,14 +106,29 @@ def errors(document):
 
 def memory(document):
     def least(found, mine, precisions):
-        sizes = [row["peak_rss_bytes"] for row in found["rows"] if "peak_rss_bytes" in row and
-                 (row["system"] == "mpc") == mine and row["precision"] in precisions]
+        sizes = [row["peak_rss_bytes"] for row in rows_of(found, mine, precisions)
+                 if "peak_rss_bytes" in row]
         return number(min(sizes) / 1e6) if sizes else "-"
     for found in document["workloads"]:
         if found["trains"]:
             yield [found["workload"]] + [least(found, mine, precisions)
                                          for precisions in (["float32"], ["mixed"])
                                          for mine in (False, True)]
+
+
+def costs(document):
+    """Times of reproducible programs and of free ones."""
+    ratios = []
+    for found in document["workloads"]:
+        rows = {(row["system"], row["precision"]): row for row in found["rows"] if "median_ms" in row}
+        for (system, precision), row in rows.items():
+            free = rows.get(("mpc", precision))
+            if system == REPRODUCIBLE and free:
+                ratios.append(row["median_ms"] / free["median_ms"])
+                yield [found["workload"], precision, number(free["median_ms"]),
+                       number(row["median_ms"]), f"{ratios[-1]:.2f}"]
+    if ratios:
+        yield ["geometric mean", "", "", "", f"{statistics.geometric_mean(ratios):.2f}"]
 
 
 def kernels(document):
@@ -143,6 +164,8 @@ def markdown(document):
              ["", "peer f32", "mpc f32", "peer bf16", "mpc bf16"], errors(document)),
             ("Peak memory of the process, MB, least of the peers:",
              ["", "peer f32", "mpc f32", "peer bf16", "mpc bf16"], memory(document)),
+            ("Cost of reproducible bits, ms:",
+             ["", "precision", "free", "reproducible", "ratio"], costs(document)),
             ("Slowest kernels of mpc, with their part of the time and of the ceiling:",
              ["", "", "kernels"], kernels(document), "---|")):
         rows = list(rows)

@@ -90,14 +90,6 @@ static Json describe(const std::vector<Validation> &validations,
           {"verify_ms", sum.milliseconds}};
 }
 
-/// Reports a program that differs from the model's graph.
-static int reportDifference(const Validation &validation, const Status &status,
-                            Reporter &reporter) {
-  reporter.fail(Status(StatusCode::InvalidArgument, status.where(),
-                       validation.difference));
-  return reporter.finish(kCheckFailed);
-}
-
 static void report(const CompiledFile &file, const CompileOptions &options,
                    const std::string &output, double milliseconds,
                    const std::vector<Validation> &validations,
@@ -183,7 +175,8 @@ int tool::compileCommand(const CompileArguments &arguments) {
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   if (!validations.empty() && !validations.back().difference.empty())
-    return reportDifference(validations.back(), file.status(), reporter);
+    return reporter.failCheck("difference", file.status().where(),
+                              validations.back().difference);
   if (!file.ok())
     return reporter.fail(file.status());
 

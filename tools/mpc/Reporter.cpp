@@ -63,6 +63,24 @@ int Reporter::fail(const Status &status) {
   return fail(std::vector<Status>{status});
 }
 
+Json Reporter::printError(const std::string &code, const std::string &where,
+                          const std::string &text) {
+  std::string who = rank ? "rank " + std::to_string(rank) : "";
+  printMessage("error",
+               who.empty() || where.empty() ? who + where : who + ": " + where,
+               text);
+  return {{"code", code}, {"where", where}, {"text", onOneLine(text)}};
+}
+
+int Reporter::failCheck(const std::string &code, const std::string &where,
+                        const std::string &text) {
+  pendingNotes.clear();
+  if (beforeOutput)
+    beforeOutput();
+  document({{"errors", Json::array({printError(code, where, text)})}});
+  return finish(kCheckFailed);
+}
+
 int Reporter::fail(const std::vector<Status> &problems) {
   pendingNotes.clear();
   if (beforeOutput)
@@ -70,12 +88,7 @@ int Reporter::fail(const std::vector<Status> &problems) {
   Json errors = Json::array();
   auto report = [&](const std::string &code, const std::string &where,
                     const std::string &text) {
-    std::string who = rank ? "rank " + std::to_string(rank) : "";
-    printMessage(
-        "error",
-        who.empty() || where.empty() ? who + where : who + ": " + where, text);
-    errors.push_back(
-        {{"code", code}, {"where", where}, {"text", onOneLine(text)}});
+    errors.push_back(printError(code, where, text));
   };
   // The compiler's diagnostics have the best location; a status that repeats
   // the first of them adds nothing.

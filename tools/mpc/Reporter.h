@@ -51,6 +51,10 @@ public:
   /// Prints every error, one line each, and returns the exit code.
   int fail(const Status &status);
   int fail(const std::vector<Status> &problems);
+  /// Prints the error of a check that failed, under a `code` for scripts;
+  /// returns kCheckFailed.
+  int failCheck(const std::string &code, const std::string &where,
+                const std::string &text);
 
   /// Prints a note about an automatic choice to stderr, unless quiet.
   void note(const std::string &text);
@@ -75,6 +79,9 @@ public:
 
 private:
   void print(const std::string &text);
+  /// Prints an error; returns its entry in the document.
+  Json printError(const std::string &code, const std::string &where,
+                  const std::string &text);
   void printPending();
 
   bool json;

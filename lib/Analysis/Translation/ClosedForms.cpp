@@ -86,6 +86,17 @@ static void collectLeaves(Expr expr, SmallVectorImpl<Expr> &leaves) {
   }
 }
 
+/// `index` with `values` in place of its `leaves`.
+static Expr replaceLeaves(Expressions &make, Expr index, ArrayRef<Expr> leaves,
+                          ArrayRef<Expr> values) {
+  if (const auto *leaf = llvm::find(leaves, index); leaf != leaves.end())
+    return values[size_t(leaf - leaves.begin())];
+  Indices operands;
+  for (Expr operand : index->operands)
+    operands.push_back(replaceLeaves(make, operand, leaves, values));
+  return make.rebuild(index, operands);
+}
+
 /// Element `position` of a constant.
 static double scalarAt(const ConstantBytes &bytes, Type type,
                        int64_t position) {
@@ -125,6 +136,12 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
     };
     return rank(a) < rank(b);
   });
+  // The elements depend on the ranges of the leaves only.
+  SmallVector<Expr> variables;
+  for (auto [i, leaf] : llvm::enumerate(leaves))
+    variables.push_back(
+        make.variable(Space::Canonical, int64_t(i), leaf->high + 1));
+  position = replaceLeaves(make, position, leaves, variables);
   Expr key = make.constant(expr->attr, position);
   uint64_t &hash = hashes.try_emplace(key, 0).first->second;
   if (!hash) {
@@ -135,9 +152,9 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
       return expr;
     }
     size_t width = bytes->bytes().size() / size_t(type.getNumElements());
-    IndexFunction index(position, leaves);
+    IndexFunction index(position, variables);
     std::string gathered;
-    SmallVector<int64_t> at(leaves.size(), 0);
+    SmallVector<int64_t> at(variables.size(), 0);
     uint64_t sum = 1;
     int64_t first = index.at(at);
     bool isSplat = true;
@@ -165,7 +182,7 @@ Expr SymbolicTensors::tabulate(Expr expr, DenseMap<Expr, Expr> &done) {
       gathered.append(isZero ? std::string(width, '\0') : number.str());
       if (gathered.size() >= 1 << 16)
         flush();
-    } while (advance(at, leaves));
+    } while (advance(at, variables));
     flush();
     hash = sum | 1;
     double value = scalarAt(*bytes, expr->type, first);

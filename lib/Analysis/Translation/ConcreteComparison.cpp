@@ -106,17 +106,24 @@ reference::Tensor ConcreteComparison::fill(const ClosedForm &form,
   return tensor;
 }
 
-reference::Tensor ConcreteComparison::constant(ElementsAttr value,
-                                               bool isFactor) {
-  FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(value);
-  if (failed(tensor))
-    return reference::Tensor(cast<RankedTensorType>(value.getType()));
+const reference::Tensor &ConcreteComparison::constant(ElementsAttr value,
+                                                      bool isFactor) {
+  auto [found, isNew] = constants.try_emplace(
+      {value.getAsOpaquePointer(), isFactor},
+      reference::Tensor(cast<RankedTensorType>(value.getType())));
+  reference::Tensor &tensor = found->second;
+  if (!isNew)
+    return tensor;
+  FailureOr<reference::Tensor> elements = reference::Tensor::fromAttr(value);
+  if (failed(elements))
+    return tensor;
+  tensor = *elements;
   // Depends on the value only, so that packed copies agree.
-  if (isFactor && tensor->isFloat())
-    for (double &element : tensor->floats())
+  if (isFactor && tensor.isFloat())
+    for (double &element : tensor.floats())
       if (element != 0)
         element = smallInteger(mix(llvm::bit_cast<uint64_t>(element), 1));
-  return *tensor;
+  return tensor;
 }
 
 //===----------------------------------------------------------------------===//
@@ -511,21 +518,24 @@ ConcreteComparison::compare(const std::set<size_t> &region,
     std::map<std::pair<int, unsigned>, reference::Tensor> stored;
     auto load = [&](const PlannedMemory::Read &read, RankedTensorType type,
                     bool isFactor) {
+      auto partOf = [&](const Content &content) -> reference::Tensor {
+        if (auto found = stored.find({content.launch, content.result});
+            found != stored.end())
+          return found->second;
+        if (ElementsAttr value = tensors.constantValue(content.tensor))
+          return constant(value, isFactor);
+        return fill(tensors.form(content.tensor),
+                    tensors.typeOf(content.tensor), round);
+      };
+      if (read.contents.size() == 1 && read.tensor == read.contents[0].tensor)
+        return partOf(read.contents[0]);
       reference::Tensor whole(type);
       // What is undefined.
       if (whole.isFloat())
         llvm::fill(whole.floats(), std::numeric_limits<double>::quiet_NaN());
       int64_t at = 0;
       for (const Content &content : read.contents) {
-        reference::Tensor part = [&]() -> reference::Tensor {
-          if (auto found = stored.find({content.launch, content.result});
-              found != stored.end())
-            return found->second;
-          if (ElementsAttr value = tensors.constantValue(content.tensor))
-            return constant(value, isFactor);
-          return fill(tensors.form(content.tensor),
-                      tensors.typeOf(content.tensor), round);
-        }();
+        reference::Tensor part = partOf(content);
         int64_t size = content.bytes / elementBytes(type);
         for (int64_t k = 0; k < size; ++k) {
           auto from = size_t(content.skipped + k), to = size_t(at + k);
@@ -591,10 +601,20 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
   SmallVector<size_t> next;
   std::optional<size_t> furthest;
   constexpr size_t kMost = 2;
+  // Others would be compared within the tolerance of an op that they do not
+  // depend on.
+  std::set<size_t> dependent = {first};
   for (size_t i = first + 1; i < launches.size(); ++i) {
+    if (llvm::any_of(launches[i].inputs, [&](const PlannedMemory::Read &input) {
+          return llvm::any_of(input.contents, [&](const Content &content) {
+            return content.launch >= 0 &&
+                   dependent.contains(size_t(content.launch));
+          });
+        }))
+      dependent.insert(i);
     if (launches[i].isProved)
       continue;
-    if (next.size() < kMost)
+    if (next.size() < kMost && dependent.contains(i))
       next.push_back(i);
     if (llvm::any_of(namesOf(i), [&](const std::string &name) {
           return names.contains(name);
@@ -604,7 +624,7 @@ SmallVector<size_t> ConcreteComparison::ends(size_t first) const {
   // The reader of a composite op's whole result, before its last part.
   for (size_t i = furthest.value_or(launches.size()) + 1; i < launches.size();
        ++i)
-    if (!launches[i].isProved) {
+    if (!launches[i].isProved && dependent.contains(i)) {
       next.push_back(i);
       break;
     }

@@ -81,8 +81,8 @@ private:
   /// Values that an evaluation starts from.
   enum class Round { Ordinary, Special, Small, Large };
   /// Launches at which a region from `first` may end: itself, the next two that
-  /// are not proved, the one after the last one of the same ops of the model,
-  /// and that one.
+  /// depend on it and are not proved, the one that depends on it after the last
+  /// one of the same ops of the model, and that one.
   llvm::SmallVector<size_t> ends(size_t first) const;
   /// Adds the launches that compute what `region` reads, unless the graph has
   /// it and the region need not start `fromArguments`.
@@ -119,7 +119,7 @@ private:
   reference::Tensor fill(const ClosedForm &form, mlir::RankedTensorType type,
                          Round round);
   /// A constant; one that is multiplied in a sum has small integers instead.
-  reference::Tensor constant(mlir::ElementsAttr value, bool isFactor);
+  const reference::Tensor &constant(mlir::ElementsAttr value, bool isFactor);
 
   mlir::func::FuncOp graph;
   SymbolicTensors &tensors;
@@ -128,6 +128,8 @@ private:
   llvm::ArrayRef<ResultTerms> results;
   /// Functions whose elements are multiplied in a sum.
   llvm::DenseSet<Expr> factors;
+  /// Constants by attribute, and whether they are multiplied in a sum.
+  std::map<std::pair<const void *, bool>, reference::Tensor> constants;
   /// Whether the last comparison had no tolerance.
   bool isExact = false;
 };

@@ -87,9 +87,26 @@ TensorId SymbolicTensors::result(Operation *op, unsigned number,
   tensor.op = op;
   tensor.number = number;
   tensor.operands.assign(operands.begin(), operands.end());
+  tensor.depth = inlinedDepth(tensor);
   fold(tensor);
   tensors.push_back(std::move(tensor));
   return TensorId(tensors.size() - 1);
+}
+
+/// Elementwise ops on a path that are inlined. Cell states of recurrent layers
+/// and residual sums have as many as there are steps and layers.
+constexpr unsigned kMostInlined = 16;
+
+unsigned SymbolicTensors::inlinedDepth(const Tensor &tensor) const {
+  bool isElementwise = tensor.op && isa<ElementwiseOpInterface>(tensor.op);
+  if (tensor.op && !isElementwise && !isa<MovementOpInterface>(tensor.op))
+    return 0;
+  unsigned depth = 0;
+  for (TensorId operand : tensor.operands)
+    depth = std::max(depth, tensors[operand].depth);
+  for (const Piece &piece : tensor.pieces)
+    depth = std::max(depth, tensors[piece.tensor].depth);
+  return depth > kMostInlined ? 0 : depth + isElementwise;
 }
 
 TensorId SymbolicTensors::view(ArrayRef<Piece> pieces, RankedTensorType type) {
@@ -102,6 +119,7 @@ TensorId SymbolicTensors::view(ArrayRef<Piece> pieces, RankedTensorType type) {
   Tensor tensor;
   tensor.type = type;
   tensor.pieces.assign(pieces.begin(), pieces.end());
+  tensor.depth = inlinedDepth(tensor);
   tensors.push_back(std::move(tensor));
   return TensorId(tensors.size() - 1);
 }
@@ -116,6 +134,7 @@ TensorId SymbolicTensors::transpose(TensorId id,
   tensor.type = of.clone(shape);
   tensor.pieces = {{.size = of.getNumElements(), .tensor = id}};
   tensor.permutation.assign(permutation.begin(), permutation.end());
+  tensor.depth = inlinedDepth(tensor);
   tensors.push_back(std::move(tensor));
   return TensorId(tensors.size() - 1);
 }
@@ -220,7 +239,8 @@ Expr SymbolicTensors::read(TensorId id, ArrayRef<Expr> indices) {
     }
   } else if (!tensor.op) {
     result = make.element(tensor.name, tensor.type.getElementType(), at);
-  } else if (isa<ElementwiseOpInterface>(tensor.op)) {
+  } else if (isa<ElementwiseOpInterface>(tensor.op) &&
+             tensor.depth <= kMostInlined) {
     result = elementwise(tensor, at);
   } else if (Expr moved = movement(tensor, at)) {
     result = moved;
@@ -432,6 +452,8 @@ Expr SymbolicTensors::evaluate(const Tensor &tensor, ArrayRef<Expr> at) {
   if (tensor.op->hasTrait<Normalizes>() && isa<ReductionOpInterface>(tensor.op))
     return rowMap(tensor, at);
   return llvm::TypeSwitch<Operation *, Expr>(tensor.op)
+      .Case<ElementwiseOpInterface>(
+          [&](auto) { return elementwise(tensor, at); })
       .Case<ReduceSumOp, ReduceMeanOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp,
             ArgmaxOp, ArgminOp>([&](auto) { return reduction(tensor, at); })
       .Case<MatmulOp, AttentionOp>(

@@ -44,8 +44,9 @@ struct Piece {
 
 /// Meanings of ops: what an element of a result is, from the definitions in the
 /// dialect's documentation. Sums, products and composite ops become closed
-/// functions that are applied at an index, so that expressions do not grow with
-/// the depth of a model; elementwise ops and data movement are inlined.
+/// functions that are applied at an index, and so do long chains of elementwise
+/// ops, so that expressions do not grow with the depth of a model; other
+/// elementwise ops and data movement are inlined.
 class SymbolicTensors {
 public:
   explicit SymbolicTensors(Expressions &expressions) : make(expressions) {}
@@ -91,8 +92,12 @@ private:
     llvm::SmallVector<Piece, 1> pieces;
     /// Of a transposed piece.
     llvm::SmallVector<int64_t> permutation;
+    /// Elementwise ops that are inlined, on the longest path.
+    unsigned depth = 0;
   };
 
+  /// Returns the longest path of inlined elementwise ops to a result.
+  unsigned inlinedDepth(const Tensor &tensor) const;
   Expr readAsFunction(TensorId id, llvm::ArrayRef<Expr> at);
   /// The element of an op's result.
   Expr evaluate(const Tensor &tensor, llvm::ArrayRef<Expr> at);

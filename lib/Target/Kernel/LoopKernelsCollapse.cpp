@@ -81,11 +81,13 @@ bool Collapser::collect() {
 }
 
 bool Collapser::keepDimensions() {
+  // A scalar is aligned with every shape.
   SmallVector<Operation *> dropping;
-  for (Operation *op : reducing)
-    if (isReduce(op) &&
-        shapeOf(op->getResult(0)).size() != shapeOf(op->getOperand(0)).size())
+  for (Operation *op : reducing) {
+    size_t rank = shapeOf(op->getResult(0)).size();
+    if (isReduce(op) && rank != 0 && rank != shapeOf(op->getOperand(0)).size())
       dropping.push_back(op);
+  }
   if (dropping.empty())
     return true;
   // Only if every value has the input's shape, the reduced shape or one

@@ -230,6 +230,68 @@ func.func private @k_pool(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x3x3xf32> {
   return %0 : tensor<1x2x3x3xf32>
 })"};
 
+/// A layer in parts, then a scale and a pad in the other order.
+const Program kUnrelated = {R"(
+func.func @main(%x: tensor<1x2x4xbf16> {mpc.name = "x"}, %s: tensor<2xbf16> {mpc.name = "s"},
+                %z: tensor<2x3xf32> {mpc.name = "z"}) -> (tensor<1x2x4xbf16>, tensor<2x4xf32>) {
+  %e = mpc.constant dense<1.0> : tensor<2xbf16>
+  %0 = mpc.batch_norm %x, %s, %s, %s, %e epsilon(0.0)
+    : (tensor<1x2x4xbf16>, tensor<2xbf16>, tensor<2xbf16>, tensor<2xbf16>, tensor<2xbf16>) -> tensor<1x2x4xbf16>
+    loc("norm")
+  %c = mpc.constant dense<0.0> : tensor<f32>
+  %1 = mpc.pad %z, %c low([0, 0]) high([0, 1]) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %d = mpc.constant dense<3.0> : tensor<f32>
+  %2 = mpc.mul %1, %d : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32> loc("scale")
+  %f = mpc.constant dense<1.01> : tensor<f32>
+  %3 = mpc.mul %2, %f : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32> loc("scale")
+  return %0, %3 : tensor<1x2x4xbf16>, tensor<2x4xf32>
+})",
+                            R"(
+exe.program @main target("cpu:avx2") arena(192) {
+  exe.argument @x : tensor<1x2x4xbf16> input(0) name("x")
+  exe.argument @s : tensor<2xbf16> input(1) name("s")
+  exe.argument @z : tensor<2x3xf32> input(2) name("z")
+  exe.result @y : tensor<1x2x4xbf16> output(0) name("y")
+  exe.result @w : tensor<2x4xf32> output(1) name("w")
+  exe.launch @k_sub kind(elementwise) ops(["norm"]) flops(8) bytes(36) (read @x, read @s, write arena[0 : 16])
+  exe.launch @k_mul kind(elementwise) ops(["norm"]) flops(8) bytes(36) (read arena[0 : 16], read @s, write arena[64 : 16])
+  exe.launch @k_neg kind(elementwise) ops(["norm"]) flops(8) bytes(32) (read arena[64 : 16], write arena[0 : 16])
+  exe.launch @k_rsub kind(elementwise) ops(["norm"]) flops(8) bytes(36) (read @s, read arena[0 : 16], write @y)
+  exe.launch @k_pad kind(elementwise) ops(["scale"]) flops(6) bytes(56) (read @z, write arena[128 : 32])
+  exe.launch @k_scale kind(elementwise) ops(["scale"]) flops(8) bytes(64) (read arena[128 : 32], write @w)
+}
+func.func private @k_sub(%x: tensor<1x2x4xbf16>, %s: tensor<2xbf16>) -> tensor<1x2x4xbf16> {
+  %r = mpc.reshape %s : tensor<2xbf16> to tensor<2x1xbf16>
+  %0 = mpc.sub %x, %r : (tensor<1x2x4xbf16>, tensor<2x1xbf16>) -> tensor<1x2x4xbf16>
+  return %0 : tensor<1x2x4xbf16>
+}
+func.func private @k_mul(%x: tensor<1x2x4xbf16>, %s: tensor<2xbf16>) -> tensor<1x2x4xbf16> {
+  %r = mpc.reshape %s : tensor<2xbf16> to tensor<2x1xbf16>
+  %0 = mpc.mul %x, %r : (tensor<1x2x4xbf16>, tensor<2x1xbf16>) -> tensor<1x2x4xbf16>
+  return %0 : tensor<1x2x4xbf16>
+}
+func.func private @k_neg(%x: tensor<1x2x4xbf16>) -> tensor<1x2x4xbf16> {
+  %0 = mpc.neg %x : tensor<1x2x4xbf16>
+  return %0 : tensor<1x2x4xbf16>
+}
+func.func private @k_rsub(%s: tensor<2xbf16>, %x: tensor<1x2x4xbf16>) -> tensor<1x2x4xbf16> {
+  %r = mpc.reshape %s : tensor<2xbf16> to tensor<2x1xbf16>
+  %0 = mpc.sub %r, %x : (tensor<2x1xbf16>, tensor<1x2x4xbf16>) -> tensor<1x2x4xbf16>
+  return %0 : tensor<1x2x4xbf16>
+}
+func.func private @k_pad(%z: tensor<2x3xf32>) -> tensor<2x4xf32> {
+  %c = mpc.constant dense<0.0> : tensor<f32>
+  %d = mpc.constant dense<3.0> : tensor<f32>
+  %0 = mpc.mul %z, %d : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  %1 = mpc.pad %0, %c low([0, 0]) high([0, 1]) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+func.func private @k_scale(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %f = mpc.constant dense<1.01> : tensor<f32>
+  %0 = mpc.mul %x, %f : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+})"};
+
 class TranslationValidationTest : public ::testing::Test {
 protected:
   TranslationValidationTest() {
@@ -278,6 +340,61 @@ TEST_F(TranslationValidationTest, ProvesPlannedPrograms) {
 TEST_F(TranslationValidationTest, TestsWhatItDoesNotProve) {
   TranslationReport report = validate(kMoved.graph, kMoved.planned);
   EXPECT_EQ(report.count(TranslationReport::Verdict::Tested), 2u);
+  EXPECT_FALSE(report.difference) << report.difference->text;
+}
+
+/// A cell state that each of 400 steps adds to and multiplies: its expression
+/// is not expanded to the first step at each index that a sum reads.
+TEST_F(TranslationValidationTest, ProvesLongRecurrences) {
+  std::string graph = R"(
+func.func @main(%c0: tensor<2x2xf32> {mpc.name = "c"}, %h0: tensor<2x2xf32> {mpc.name = "h"},
+                %w: tensor<2x2xf32> {mpc.name = "w"}) -> tensor<2x2xf32> {
+)",
+              planned = R"(
+exe.program @main target("cpu:avx2") arena(256) {
+  exe.argument @c : tensor<2x2xf32> input(0) name("c")
+  exe.argument @h : tensor<2x2xf32> input(1) name("h")
+  exe.argument @w : tensor<2x2xf32> input(2) name("w")
+  exe.result @y : tensor<2x2xf32> output(0) name("y")
+)";
+  constexpr int kSteps = 400;
+  std::string cell = "@c", hidden = "@h";
+  for (int i = 0; i < kSteps; ++i) {
+    std::string from = std::to_string(i), to = std::to_string(i + 1);
+    graph += "%p" + to + " = mpc.matmul %h" + from +
+             ", %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+             "%c" +
+             to + " = mpc.add %c" + from + ", %p" + to +
+             " : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+             "%h" +
+             to + " = mpc.tanh %c" + to + " : tensor<2x2xf32>\n";
+    std::string half = i % 2 ? "128" : "0", other = i % 2 ? "192" : "64";
+    bool isLast = i + 1 == kSteps;
+    planned += "exe.launch @k_step kind(contraction) ops([]) flops(24) "
+               "bytes(80) (read " +
+               cell + ", read " + hidden + ", read @w, write ";
+    cell = "arena[" + half + " : 16]";
+    hidden = isLast ? "@y" : "arena[" + other + " : 16]";
+    planned += cell + ", write " + hidden + ")\n";
+  }
+  graph += "return %h" + std::to_string(kSteps) + " : tensor<2x2xf32>\n}";
+  planned += R"(}
+func.func private @k_step(%c: tensor<2x2xf32>, %h: tensor<2x2xf32>, %w: tensor<2x2xf32>)
+    -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %0 = mpc.matmul %h, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = mpc.add %c, %0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %2 = mpc.tanh %1 : tensor<2x2xf32>
+  return %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>
+})";
+  TranslationReport report = validate(graph, planned);
+  EXPECT_EQ(report.count(TranslationReport::Verdict::Proved), size_t(kSteps));
+}
+
+/// The layer's tolerance would take the pad for the scaled value, which then
+/// seems to be scaled twice.
+TEST_F(TranslationValidationTest, ALayersToleranceIsItsOwn) {
+  TranslationReport report = validate(kUnrelated.graph, kUnrelated.planned);
+  EXPECT_EQ(report.count(TranslationReport::Verdict::Tested), 5u);
   EXPECT_FALSE(report.difference) << report.difference->text;
 }
 

@@ -1,0 +1,13 @@
+// The sum of all elements has the bits of the flattened tensor's, whether a
+// scalar is multiplied in its kernel or in one of its own.
+//
+// RUN: mpc run %s --seed 3 --reproducible --isa avx2 --digest --quiet | grep sha256 > %t.fused
+// RUN: sed 's/attributes {}/attributes {mpc.unfused}/' %s > %t.mlir
+// RUN: mpc run %t.mlir --seed 3 --reproducible --isa avx2 --digest --quiet | grep sha256 | diff %t.fused -
+func.func @main(%x: tensor<3x11x15xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<f32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) attributes {} {
+  %three = mpc.constant dense<3.0> : tensor<f32>
+  %0 = mpc.mul %x, %three : (tensor<3x11x15xf32>, tensor<f32>) -> tensor<3x11x15xf32>
+  %1 = mpc.reduce_mean %0 axes([0, 1, 2]) : tensor<3x11x15xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
