@@ -1,4 +1,5 @@
-// QDQ of 8-bit floats multiplies the numbers in bf16, where the level has a unit for it, and scales the sums, which exceed f16.
+// QDQ of 8-bit floats multiplies the numbers in bf16, where the level has a unit for it, and scales the sums, which
+// exceed f16.
 // RUN: mpc dump %s --after fuse --target cpu:amx | FileCheck %s --check-prefix=UNIT
 // RUN: mpc dump %s --after precision --target cuda:sm_89 --policy mixed_bfloat16 | FileCheck %s --check-prefix=CUDA
 // RUN: mpc check %s --isa avx2 | FileCheck %s
