@@ -13,7 +13,7 @@ import sys
 stages = json.loads(pathlib.Path(sys.argv[1]).read_text())["stages"]
 page = pathlib.Path(sys.argv[2]).read_text()
 source = pathlib.Path(sys.argv[3])
-passes = {name for stage in stages for name in re.findall(r"\bmpc-[a-z-]+", stage["passes"])}
+passes = {name for stage in stages for name in re.findall(r"\bmpc-[a-z0-9-]+", stage["passes"])}
 unwritten = sorted(name for name in passes if f"### `-{name}`" not in page)
 examples = set(re.findall(r"\btest/[\w/-]+\.mlir", page))
 missing = sorted(name for name in examples if not (source / name).is_file())
