@@ -372,5 +372,7 @@ FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,
   copy->setLoc(builder.getUnknownLoc());
   expandGroupedNorms(copy);
   collapseDimensions(copy);
+  if (target.canonicalSums)
+    flattenReducedDimensions(copy);
   return LoopKernel(copy, builder, memory, target).run();
 }

@@ -249,6 +249,9 @@ std::unique_ptr<Phase> makeScatterPhase(LoopContext &context,
 /// Collapses adjacent dimensions of a kernel if all of its ops permit it.
 /// Argument and result types change; the memory layout does not.
 void collapseDimensions(mlir::func::FuncOp kernel);
+/// Reshapes inputs of sums whose adjacent reduced dimensions other ops of the
+/// kernel kept apart, so that the order of a sum depends on its op alone.
+void flattenReducedDimensions(mlir::func::FuncOp kernel);
 /// Replaces group_norm and instance_norm by layer_norm on reshaped operands.
 void expandGroupedNorms(mlir::func::FuncOp kernel);
 

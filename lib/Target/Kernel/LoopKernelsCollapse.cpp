@@ -244,6 +244,49 @@ void mpc::collapseDimensions(func::FuncOp kernel) {
     Collapser(kernel, part).run();
 }
 
+void mpc::flattenReducedDimensions(func::FuncOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) {
+    if (isReduce(op) && !op->hasTrait<Exact>())
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    Value input = op->getOperand(0);
+    ArrayRef<int64_t> shape = shapeOf(input);
+    SmallVector<int64_t> old =
+        cast<ReductionOpInterface>(op).getReductionAxes();
+    SmallVector<int64_t> flat, axes, left;
+    for (auto [dim, extent] : llvm::enumerate(shape)) {
+      bool reduced = llvm::is_contained(old, static_cast<int64_t>(dim));
+      if (reduced && dim > 0 &&
+          llvm::is_contained(old, static_cast<int64_t>(dim) - 1)) {
+        flat.back() *= extent;
+        continue;
+      }
+      if (reduced)
+        axes.push_back(static_cast<int64_t>(flat.size()));
+      else
+        left.push_back(extent);
+      flat.push_back(extent);
+    }
+    if (flat.size() == shape.size())
+      continue;
+    OpBuilder b(op);
+    Value result = op->getResult(0);
+    auto type = cast<RankedTensorType>(result.getType());
+    auto flatType = cast<RankedTensorType>(input.getType()).clone(flat);
+    op->setOperand(0, ReshapeOp::create(b, op->getLoc(), flatType, input));
+    op->setAttr("axes", b.getDenseI64ArrayAttr(axes));
+    if (!op->hasAttr("keep_dims"))
+      continue;
+    op->removeAttr("keep_dims");
+    result.setType(type.clone(left));
+    b.setInsertionPointAfter(op);
+    Value back = ReshapeOp::create(b, op->getLoc(), type, result);
+    result.replaceAllUsesExcept(back, back.getDefiningOp());
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // group_norm and instance_norm
 //===----------------------------------------------------------------------===//
