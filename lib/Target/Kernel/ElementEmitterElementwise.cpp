@@ -144,9 +144,11 @@ Value Elementwise::emitFloat() {
       })
       .Case([&](SiluOp) { return mul(x, sigmoid(x)); })
       .Case([&](GeluOp gelu) {
-        return gelu.getForm() == GeluForm::erf
-                   ? geluSeenIn(x, typeSeen(op->getResult(0)))
-                   : geluTanh(x);
+        if (gelu.getForm() != GeluForm::erf)
+          return geluTanh(x);
+        // Which casts are in the kernel must not change reproducible bits.
+        return geluSeenIn(x, target.canonicalSums ? Type()
+                                                  : typeSeen(op->getResult(0)));
       })
       .Case([&](LeakyReluOp leaky) {
         Value scaled = mul(x, leaky.getAlpha().convertToDouble());
