@@ -115,9 +115,10 @@ public:
   /// is narrower than f32 and no override may change it.
   std::optional<ElementType> cacheType();
   /// Suppresses the warning about an unused KV-cache type of the policy: the
-  /// caller compiles a decoder.
+  /// caller compiles a decoder, or calls warnUnusedCache() itself.
   void setCacheFormats() { expectsCaches = true; }
-  /// Warns if the policy sets a KV-cache type, which has no effect here.
+  /// Warns if the policy sets a KV-cache type, which has no effect on a model
+  /// that is no decoder.
   void warnUnusedCache();
   /// Returns the entry function, which a module has after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);

@@ -12,6 +12,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
