@@ -15,6 +15,7 @@
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Import/StableHLO.h"
@@ -456,7 +457,7 @@ void Compiler::setInitialValues(ModuleOp module) {
   }
 }
 
-void Compiler::recordCacheType() {
+void Compiler::warnUnusedCache() {
   if (std::optional<WeightType> chosen = pipeline.policy->getCache())
     emitWarning(UnknownLoc::get(ctx.get()))
         << "policy '" << pipeline.policy->getName() << "' stores KV caches as "
@@ -467,21 +468,8 @@ void Compiler::recordCacheType() {
 
 std::optional<ElementType> Compiler::cacheType() {
   const NamedPolicy &policy = pipeline.policy;
-  if (std::optional<WeightType> chosen = policy->getCache())
-    switch (*chosen) {
-    case WeightType::Float16:
-      return ElementType::F16;
-    case WeightType::BFloat16:
-      return ElementType::BF16;
-    case WeightType::Int8:
-      return ElementType::I8;
-    case WeightType::Float8:
-      return ElementType::F8E4M3FN;
-    case WeightType::Float32:
-    case WeightType::Int16:
-    case WeightType::Int4:
-      return std::nullopt;
-    }
+  if (policy->getCache())
+    return kvCacheElement(policy->getCache());
   // An override that keeps attention in f32 also keeps its cache in f32.
   bool isOverridden = !options.sets.empty() ||
                       !policy->getOverrides().empty() ||
@@ -743,7 +731,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
       failed(makeCachesInPlace(entry(*module), options.caches, cacheType())))
     return failure(first);
   if (options.caches.empty() && !expectsCaches)
-    recordCacheType();
+    warnUnusedCache();
   if (!options.chosen.empty() &&
       failed(selectResultEntries(entry(*module), options.chosen)))
     return failure(first);

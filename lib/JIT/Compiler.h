@@ -115,8 +115,11 @@ public:
   /// is narrower than f32 and no override may change it.
   std::optional<ElementType> cacheType();
   /// Suppresses the warning about an unused KV-cache type of the policy: the
-  /// caller compiles a decoder.
+  /// caller compiles a decoder, or calls warnUnusedCache() itself.
   void setCacheFormats() { expectsCaches = true; }
+  /// Warns if the policy sets a KV-cache type, which has no effect on a model
+  /// that is no decoder.
+  void warnUnusedCache();
   /// Returns the entry function, which a module has after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
@@ -132,8 +135,6 @@ private:
   Status compareLengths(const ModelSource &model, mlir::func::FuncOp function);
   /// Sets initial values of parameters from the options' values.
   void setInitialValues(mlir::ModuleOp module);
-  /// Warns if the policy sets a KV-cache type, which has no effect here.
-  void recordCacheType();
   /// Imports an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);

@@ -9,16 +9,9 @@
 
 #include "Compiler.h"
 
-#include "mpc/Analysis/Float32Subgraphs.h"
-#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
-#include "mpc/Support/NarrowFloat.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -32,117 +25,6 @@ findNamed(unsigned count, StringRef name,
     if (StringAttr found = nameAt(i); found && found.getValue() == name)
       return i;
   return std::nullopt;
-}
-
-/// Transposes `value`: dimension `i` of the result is `order[i]`.
-static Value reordered(OpBuilder &builder, Location loc, Value value,
-                       ArrayRef<int64_t> order) {
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<int64_t> shape;
-  for (int64_t dimension : order)
-    shape.push_back(type.getDimSize(dimension));
-  return TransposeOp::create(builder, loc, type.clone(shape), value, order);
-}
-
-static Value converted(OpBuilder &builder, Location loc, Value value,
-                       Type element) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getElementType() == element)
-    return value;
-  return CastOp::create(builder, loc, type.clone(element), value);
-}
-
-namespace {
-
-/// KV-cache rows in the buffer's layout: the row dimension first.
-struct Rows {
-  Value numbers;
-  /// Scales [rows, ..., 1]; null if the elements are not quantized.
-  Value scales;
-};
-
-/// Storage format of a KV cache's elements: a float type or quantized.
-class CacheFormat {
-public:
-  CacheFormat(OpBuilder &builder, Location loc, ElementType element)
-      : builder(builder), loc(loc), element(element) {}
-
-  bool isScaled() const { return elementBytes(element) == 1; }
-  Type numberType() const;
-  /// Converts or quantizes `rows` to the storage format, and dequantizes to
-  /// type `to`.
-  Rows keep(Value rows) const;
-  Value widen(const Rows &rows, Type to) const;
-
-private:
-  Value constant(double value) const {
-    auto type = RankedTensorType::get({}, builder.getF32Type());
-    return mpc::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(type, builder.getF32FloatAttr(float(value))));
-  }
-  bool isFloat8() const { return element == ElementType::F8E4M3FN; }
-  Type float8() const { return Float8E4M3FNType::get(builder.getContext()); }
-
-  OpBuilder &builder;
-  Location loc;
-  ElementType element;
-};
-
-} // namespace
-
-Type CacheFormat::numberType() const {
-  if (isFloat8())
-    return builder.getIntegerType(8, /*isSigned=*/false);
-  return compilerType({element, {}}, *builder.getContext()).getElementType();
-}
-
-Rows CacheFormat::keep(Value rows) const {
-  if (!isScaled())
-    return {converted(builder, loc, rows, numberType()), {}};
-  constexpr double kLargestInteger = 127;
-  // Minimum scale, to avoid a division by zero for rows of zeros.
-  constexpr double kLeastScale = 0x1p-126;
-  rows = converted(builder, loc, rows, builder.getF32Type());
-  auto type = cast<RankedTensorType>(rows.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  int64_t last = type.getRank() - 1;
-  shape.back() = 1;
-  auto inFloat32 = [&](auto op) {
-    op->setDiscardableAttr(kScaleAttr, builder.getUnitAttr());
-    return op;
-  };
-  auto magnitudes = inFloat32(AbsOp::create(builder, loc, rows));
-  auto largest = inFloat32(ReduceMaxOp::create(
-      builder, loc, type.clone(shape), magnitudes,
-      builder.getDenseI64ArrayAttr({last}), builder.getUnitAttr(), TypeAttr()));
-  auto quotient = inFloat32(DivOp::create(
-      builder, loc, largest,
-      constant(isFloat8() ? kFloat8E4M3FN.largest() : kLargestInteger)));
-  auto scale =
-      inFloat32(MaxOp::create(builder, loc, quotient, constant(kLeastScale)));
-  auto steps = inFloat32(DivOp::create(builder, loc, rows, scale));
-  if (isFloat8())
-    return {inFloat32(EncodeFloatOp::create(builder, loc, steps, float8(),
-                                            /*saturate=*/true)),
-            scale};
-  auto rounded = inFloat32(RoundOp::create(builder, loc, steps));
-  return {CastOp::create(builder, loc, type.clone(numberType()), rounded),
-          scale};
-}
-
-Value CacheFormat::widen(const Rows &rows, Type to) const {
-  if (!isScaled())
-    return converted(builder, loc, rows.numbers, to);
-  auto type = cast<RankedTensorType>(rows.numbers.getType());
-  Type f32 = builder.getF32Type();
-  Value numbers;
-  if (isFloat8())
-    numbers = DecodeFloatOp::create(builder, loc, rows.numbers, float8(), f32);
-  else
-    numbers = CastOp::create(builder, loc, type.clone(f32), rows.numbers);
-  return converted(builder, loc,
-                   MulOp::create(builder, loc, numbers, rows.scales), to);
 }
 
 /// Concatenates the rows of `argument` and `more` in the argument's buffer,
@@ -213,20 +95,16 @@ static void returnInPlace(func::FuncOp function, Ends ends, Value grown) {
 static void placeRows(func::FuncOp function, const GrowingCache &cache,
                       Ends first, ConcatOp concat, ElementType element) {
   auto type = cast<RankedTensorType>(concat.getInputs().front().getType());
-  int64_t axis = concat.getAxis(), entries = 1, rank = type.getRank();
-  SmallVector<int64_t> order = {axis}, inverse(rank), kept;
-  for (int64_t i = 0; i < rank; ++i)
-    if (i != axis)
-      order.push_back(i);
-  for (auto [to, from] : llvm::enumerate(order)) {
-    inverse[from] = to;
+  int64_t entries = 1;
+  RowOrder order(type.getRank(), concat.getAxis());
+  SmallVector<int64_t> kept;
+  for (int64_t from : order.toRows)
     kept.push_back(cache.apart && from == 0 ? 1 : type.getDimSize(from));
-  }
   if (cache.apart)
     entries = type.getDimSize(0);
   OpBuilder builder(concat);
   Location loc = concat.getLoc();
-  CacheFormat format(builder, loc, element);
+  KvCacheFormat format(builder, loc, element);
   auto setName = [&](Ends ends, auto nameOf) {
     auto set = [&](const std::string &name) {
       return builder.getStringAttr(nameOf(name));
@@ -247,11 +125,12 @@ static void placeRows(func::FuncOp function, const GrowingCache &cache,
     for (Value part : concat.getInputs().drop_front()) {
       if (cache.apart)
         part = entryOf(builder, loc, part, entry);
-      Rows rows = format.keep(reordered(builder, loc, part, order));
+      KvCacheRows rows =
+          format.quantize(transposed(builder, loc, part, order.toRows));
       numbers.push_back(rows.numbers);
       scales.push_back(rows.scales);
     }
-    Rows all;
+    KvCacheRows all;
     all.numbers = growInPlace(builder, loc, function.getArgument(ends.argument),
                               kept, numbers);
     returnInPlace(function, ends, all.numbers);
@@ -266,8 +145,9 @@ static void placeRows(func::FuncOp function, const GrowingCache &cache,
           builder, loc, function.getArgument(beside.argument), lines, scales);
       returnInPlace(function, beside, all.scales);
     }
-    grown.push_back(reordered(
-        builder, loc, format.widen(all, type.getElementType()), inverse));
+    grown.push_back(transposed(builder, loc,
+                               format.dequantize(all, type.getElementType()),
+                               order.fromRows));
   }
   concat.replaceAllUsesWith(
       grown.size() == 1

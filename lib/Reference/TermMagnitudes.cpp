@@ -9,6 +9,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -401,7 +402,7 @@ LogicalResult TermMagnitudes::perturb(Operation *op,
     return success();
   };
   // Each element depends on one element of each operand.
-  if (isa<ElementwiseOpInterface>(op)) {
+  if (isa<ElementwiseOpInterface, OptimizerOpInterface>(op)) {
     for (unsigned index : floats)
       if (failed(add(index, /*isRandom=*/false, 1)))
         return failure();

@@ -21,6 +21,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Policy/OperandFormat.h"
 #include "mpc/Reference/Interpreter.h"
@@ -111,6 +112,15 @@ FailureOr<OperandChanges> OperandChanges::create(func::FuncOp function,
     if (Operation *other =
             isa<ContractionOpInterface>(op) ? pairs.lookup(&op) : nullptr)
       made.collect(other, &op);
+  if (std::optional<ElementType> element = kvCacheElement(policy->getCache()))
+    for (ConcatOp concat : findKvCaches(function))
+      if (auto other = cast_if_present<ConcatOp>(pairs.lookup(concat))) {
+        roundKvCache(other, *element);
+        for (OpOperand &use : other->getOpOperands()) {
+          made.operands.push_back({concat, use.getOperandNumber()});
+          made.readers[use.get()].push_back(made.operands.back());
+        }
+      }
   return made;
 }
 

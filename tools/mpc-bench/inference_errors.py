@@ -8,7 +8,7 @@ usage: inference_errors.py [--mpc PATH] [--samples N] [--forms A,B] MODEL...
 
 `measured` is the RMS relative error of the compiled model for inputs.npz against the unquantized
 model in float64, by `mpc check`, as a norm over all outputs. `predicted` is the estimate of
-`mpc explain` for the same inputs.
+`mpc explain` for the same inputs. Only a decoder has KV caches.
 Calibration reads the samples, else N inputs resampled from the elements of inputs.npz.
 For a decoder of decoder.py without inputs.npz, writes 8 tokens after 16 cached ones, by onnxruntime.
 Exits with 1 if a prediction is off by more than a factor of 2.
@@ -31,6 +31,8 @@ FORMS = {
     "W8A8 int8, per token": {**BF16, "operands": {"scaling": "row", "forward": "int8"}},
     "W8A8 int8, calibrated": {**BF16, "operands": {"scaling": "calibrated", "forward": "int8"}},
     "W8A8 float8_e4m3fn, per token": {**BF16, "operands": "row"},
+    "cache int8": {**BF16, "cache": "int8"},
+    "cache float8_e4m3fn": {**BF16, "cache": "float8_e4m3fn"},
     "float8_current": {"extends": "float8_current"},
     "float8_block": {"extends": "float8_block"},
     "mxfp8": {"extends": "mxfp8"},
@@ -76,8 +78,8 @@ def errors(mpc, model, samples, policy, calibrated):
     inputs = ["--inputs", str(model / "inputs.npz")]
     checked = document([mpc, "check", file, *inputs, "--policy", str(policy)], (0, 4))
     # Quantization, roundings and outputs count as independent.
-    measured = sum((each["rms_relative_error"] or 0) ** 2 + each.get("weights_error", 0) ** 2
-                   for each in checked["outputs"]) ** 0.5
+    measured = sum((each.get(name) or 0) ** 2 for each in checked["outputs"]
+                   for name in ("rms_relative_error", "weights_error", "cache_error")) ** 0.5
     explained = document([mpc, "explain", file, *inputs, "--policy", str(policy)])
     return measured, explained["error"]["predicted"]
 

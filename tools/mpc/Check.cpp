@@ -9,7 +9,8 @@
 // Additionally the simplified graph in float64 is compared with the imported
 // one, more precisely than 16-bit types permit. If the policy quantizes
 // weights, the reference is the graph with quantized weights, and their error
-// is reported separately.
+// is reported separately. So is that of a decoder's KV caches, which the
+// program under check does not store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,7 @@
 
 #include "JIT/Compiler.h"
 #include "JIT/PrecisionTransfer.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 #include "mpc/Policy/Policy.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -61,6 +63,9 @@ private:
   /// Makes the graph with quantized weights and operands, if any, the
   /// reference.
   Status narrowReference();
+  /// Computes what a decoder's KV caches change in each output if they are
+  /// stored as the policy specifies.
+  Status roundCaches();
   Status compileAndRun();
   reference::OutputError judge(size_t output) const;
   /// Errors of quantized weights and operands in an output.
@@ -126,6 +131,9 @@ private:
   /// Results without quantization in float64; empty unless the policy quantizes
   /// weights or operands.
   std::vector<reference::Tensor> ownWeights;
+  /// RMS relative error of each output by KV caches; empty unless the policy
+  /// sets their type.
+  std::vector<double> cacheErrors;
   /// True for each output that depends on a value in a narrow type.
   llvm::SmallVector<bool> rounded;
   /// True if the policy quantizes weights or operands; true if operands.
@@ -344,10 +352,13 @@ Status ModelCheck::prepare() {
   if (!created.ok())
     return created.status();
   compiler = std::move(*created);
+  compiler->setCacheFormats();
   Result<Compiler::Module> imported = compiler->import(arguments.common.model);
   if (!imported.ok())
     return imported.status();
   module = std::move(*imported);
+  if (findKvCaches(Compiler::entry(*module)).empty())
+    compiler->warnUnusedCache();
   outputs = resultsOf(Compiler::entry(*module));
   return {};
 }
@@ -396,6 +407,24 @@ Status ModelCheck::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
   return {};
 }
 
+Status ModelCheck::roundCaches() {
+  std::optional<ElementType> element =
+      kvCacheElement(compiler->pipelineOptions().policy->getCache());
+  Compiler::Module stored = predictor->clone();
+  llvm::SmallVector<ConcatOp> caches = findKvCaches(Compiler::entry(*stored));
+  if (!element || caches.empty())
+    return {};
+  for (ConcatOp concat : caches)
+    roundKvCache(concat, *element);
+  std::vector<Tensor> results;
+  if (Status status = oracle(*stored, reference::Rounding::Float64, results);
+      !status.ok())
+    return status;
+  for (auto [result, exact] : llvm::zip_equal(results, reference))
+    cacheErrors.push_back(reference::rmsRelativeError(result, exact));
+  return {};
+}
+
 Status ModelCheck::interpretModel() {
   longestReduction = reference::longestReduction(Compiler::entry(*module));
   predictor = module->clone();
@@ -417,6 +446,8 @@ Status ModelCheck::interpretModel() {
                      otherTerms->observe(op, results);
                  });
       !status.ok())
+    return status;
+  if (Status status = roundCaches(); !status.ok())
     return status;
   if (Status status = compiler->runStages(*module, "import", "simplify");
       !status.ok())
@@ -652,6 +683,8 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
       list.back()["own_error"] =
           jsonNumber(reference::rmsRelativeError(actual[i], ownWeights[i]));
     }
+    if (!cacheErrors.empty() && reference[i].isFloat())
+      list.back()["cache_error"] = jsonNumber(cacheErrors[i]);
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     addErrorFields(list.back(), error, actual[i]);
     table.push_back(rowOf({outputs[i].name, outputs[i].type.toString()}, error,
@@ -667,6 +700,12 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
                     " (rms relative to the model's " +
                     (quantizesOperands ? "operands" : "weights") +
                     ", both in float64)");
+  for (size_t i = 0; i < cacheErrors.size(); ++i)
+    if (reference[i].isFloat())
+      reporter.line("output \"" + outputs[i].name +
+                    "\": KV caches of the policy's type change it by " +
+                    shortNumber(cacheErrors[i]) +
+                    " (rms relative, in float64)");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (std::string text = describeWeakTolerance(errors[i], actual[i]);
         !text.empty())

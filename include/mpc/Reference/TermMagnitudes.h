@@ -33,9 +33,10 @@ namespace mpc::reference {
 /// the root of the sum of the squared products. Attention and recurrent layers
 /// have the rms of the element's row (last dimension).
 ///
-/// Derivatives are difference quotients: for elementwise ops over t(x) / 64,
-/// wide enough to cross the kink of a ReLU, for ops that mix elements over
-/// random perturbations of 2^-16 t(x).
+/// Derivatives are difference quotients: for elementwise ops, optimizers
+/// included, over t(x) / 64, wide enough to cross the kink of a ReLU and to
+/// change the square of a number near 0, for ops that mix elements over random
+/// perturbations of 2^-16 t(x).
 ///
 /// Where a truth value (a comparison) changes if x moves by s t(x), for s =
 /// 2^-6, 2^-9 or 2^-12, what is computed from it has the difference quotient d

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A policy's quantization of weights and operands, evaluated in float64: what
-// it changes in each operand, and how the numbers of each format are used.
+// A policy's quantization of weights, operands and KV caches, evaluated in
+// float64: what it changes in each operand, and how the numbers of each format
+// are used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,10 +46,11 @@ private:
   }
 };
 
-/// The contractions of a function whose weights or operands a policy quantizes.
+/// The contractions of a function whose weights or operands a policy quantizes,
+/// and the concatenations whose rows it stores in another type (KV caches).
 class OperandChanges {
 public:
-  /// An operand of a contraction.
+  /// An operand of a contraction or concatenation.
   using Operand = std::pair<mlir::Operation *, unsigned>;
   /// For each operand its quantized value minus its value, by element.
   using Changes = llvm::DenseMap<Operand, std::vector<float>>;
@@ -66,7 +68,7 @@ public:
 
   /// The quantized operands, in the order of their ops.
   llvm::ArrayRef<Operand> getOperands() const { return operands; }
-  /// Usage over all runs; null for weights stored in a format.
+  /// Usage over all runs; null for weights and caches stored in a format.
   const OperandUsage *usageOf(const Operand &operand) const {
     auto found = usage.find(operand);
     return found == usage.end() ? nullptr : &found->second;

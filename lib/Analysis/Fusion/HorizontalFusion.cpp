@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FusionRules.h"
+#include "QuantizedOperandFusion.h"
 
 #include "mpc/Analysis/CastFusion.h"
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
@@ -23,7 +24,6 @@
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -44,9 +44,9 @@ static ArrayRef<int64_t> summedAxes(Operation *op) {
 namespace {
 class HorizontalFuser {
 public:
-  HorizontalFuser(FusionGraph &graph, Block &block, const TargetInfo &target)
-      : graph(graph), target(target), rules(graph, block, target),
-        ops(rules.operations()) {}
+  HorizontalFuser(FusionGraph &graph, FusionRules &rules,
+                  const TargetInfo &target)
+      : graph(graph), target(target), rules(rules), ops(rules.operations()) {}
 
   /// Fuses a widening cast into the kernel that reads it, so that the producer
   /// of its input stores 16 bits.
@@ -65,9 +65,7 @@ public:
   void fuseConcats();
   void fuseEqualSums();
   void fuseSums();
-  void fuseTransposes();
   void fuseLoops();
-  void fuseMagnitudes();
 
 private:
   using JoinsOp = bool(Operation *);
@@ -83,8 +81,6 @@ private:
   void takeNarrowing(FusionGroup *group, Value value);
   bool takesSum(MatmulOp product, ReduceSumOp sum) const;
   void loadThroughMovement(FusionGroup *group);
-  FusionGroup *viewOnlyOf(FusionGroup *group, Value &value) const;
-  void mergeView(FusionGroup *group, FusionGroup *view);
   llvm::SmallVector<FusionGroup *> rowsOfSum(Operation *sum) const;
 
   double secondsAnew(FusionGroup *maker, FusionGroup *reader) const;
@@ -95,7 +91,7 @@ private:
 
   FusionGraph &graph;
   const TargetInfo &target;
-  FusionRules rules;
+  FusionRules &rules;
   llvm::ArrayRef<Operation *> ops;
 };
 } // namespace
@@ -136,7 +132,8 @@ void HorizontalFuser::takeNarrowing(FusionGroup *group, Value value) {
 
 void mpc::fuseHorizontal(FusionGraph &graph, Block &block,
                          const TargetInfo &target) {
-  HorizontalFuser joiner(graph, block, target);
+  FusionRules rules(graph, block, target);
+  HorizontalFuser joiner(graph, rules, target);
   // Exposes kernels with a common narrow input.
   joiner.widenAtReaders();
   bool fusesSiblings = target.kernels().fusesSiblings;
@@ -154,10 +151,10 @@ void mpc::fuseHorizontal(FusionGraph &graph, Block &block,
     return;
   joiner.fuseSums();
   joiner.fuseConcats();
-  joiner.fuseTransposes();
+  fuseTransposedCopies(graph, rules);
   // Last, so that the inputs of other kernels stay as fused above.
   joiner.fuseLoops();
-  joiner.fuseMagnitudes();
+  fuseLargestMagnitudes(graph, rules);
 }
 
 //===----------------------------------------------------------------------===//
@@ -1008,105 +1005,5 @@ void HorizontalFuser::fuseFilterBiasGradients() {
       takeNarrowing(group, sum.getResult());
       break;
     }
-  }
-}
-
-/// If only `group` reads the reshape `value`, replaces it by its input and
-/// returns its group, else null.
-FusionGroup *HorizontalFuser::viewOnlyOf(FusionGroup *group,
-                                         Value &value) const {
-  FusionGroup *view = graph.groupOf(value);
-  if (!view || !view->isLoose || !value.getDefiningOp<ReshapeOp>() ||
-      !graph.isReadOnlyBy(view, group))
-    return nullptr;
-  value = value.getDefiningOp()->getOperand(0);
-  return view;
-}
-
-void HorizontalFuser::mergeView(FusionGroup *group, FusionGroup *view) {
-  if (!view)
-    return;
-  graph.closeView(view);
-  graph.merge(group, view);
-}
-
-//===----------------------------------------------------------------------===//
-// Transposed copies
-//
-// GEMMs of 8-bit floats read operands along the contracted dimension, so those
-// of a training step read a tensor along both. The kernel that transposes the
-// converted tensor stores it as it is, too: the tensor is read and converted
-// once.
-//===----------------------------------------------------------------------===//
-
-void HorizontalFuser::fuseTransposes() {
-  for (Operation *op : ops) {
-    FusionGroup *group = graph.groupOf(op);
-    if (!isa<TransposeOp>(op) || keepsLastDimension(op) ||
-        group->ops.size() != 1)
-      continue;
-    Value input = op->getOperand(0);
-    FusionGroup *view = viewOnlyOf(group, input), *maker = graph.groupOf(input);
-    if (!maker || maker->anchor || maker->isLoose || maker->isJoint ||
-        maker->shape != shapeOf(input) ||
-        !llvm::all_of(maker->ops, isElementwise) || isFull(maker, group))
-      continue;
-    mergeView(group, view);
-    graph.merge(group, maker);
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Largest magnitudes
-//
-// Fuses the largest magnitude of a tensor, from which the scale of a quantized
-// operand follows, into the kernel that computes the tensor. Only scalars
-// follow from it in that kernel, whose last block computes them.
-//===----------------------------------------------------------------------===//
-
-/// Returns the value outside of the group, from which the group computes the
-/// largest magnitude `reduce` and scalars only; null if there is more.
-static Value reducedTensor(const FusionGraph &graph, FusionGroup *group,
-                           ReduceMaxOp reduce) {
-  Value tensor = reduce.getInput();
-  SmallPtrSet<Operation *, 4> before = {reduce};
-  while (graph.groupOf(tensor) == group) {
-    Operation *op = tensor.getDefiningOp();
-    if (!isa<AbsOp>(op) && !keepsMagnitudes(op))
-      return {};
-    before.insert(op);
-    tensor = op->getOperand(0);
-  }
-  bool isWhole = llvm::all_of(group->ops, [&](Operation *op) {
-    return before.contains(op) ||
-           (isElementwise(op) && elementCount(op->getResult(0)) == 1);
-  });
-  return isWhole ? tensor : Value();
-}
-
-void HorizontalFuser::fuseMagnitudes() {
-  for (Operation *op : ops) {
-    auto reduce = dyn_cast<ReduceMaxOp>(op);
-    FusionGroup *group = graph.groupOf(op);
-    if (!reduce || group->anchor != op || group->isJoint ||
-        !isLargestMagnitude(reduce))
-      continue;
-    Value tensor = reducedTensor(graph, group, reduce);
-    if (!tensor)
-      continue;
-    FusionGroup *view = viewOnlyOf(group, tensor),
-                *maker = graph.groupOf(tensor);
-    if (!maker || maker == group || maker->isLoose || maker->isJoint ||
-        maker->kind == FusionKind::library ||
-        maker->kind == FusionKind::recurrence || elementCount(tensor) == 1)
-      continue;
-    // Otherwise the kernel has the tensor in registers only.
-    bool isStored = !graph.isReadOnlyBy(tensor, maker, group);
-    if (!isStored && llvm::none_of(graph.resultsOf(maker), [&](Value result) {
-          return result != tensor && shapeOf(result) == shapeOf(tensor);
-        }))
-      continue;
-    mergeView(group, view);
-    graph.merge(maker, group);
   }
 }

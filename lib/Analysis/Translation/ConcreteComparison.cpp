@@ -32,7 +32,7 @@ using namespace mpc::translation;
 // Values
 //===----------------------------------------------------------------------===//
 
-static uint64_t mix(uint64_t a, uint64_t b) {
+static uint64_t mixBits(uint64_t a, uint64_t b) {
   a = (a ^ b ^ (b << 32)) * 0x9E3779B97F4A7C15ull;
   a ^= a >> 32;
   a *= 0xD6E8FEB86659FD93ull;
@@ -80,8 +80,8 @@ reference::Tensor ConcreteComparison::fill(const ClosedForm &form,
   for (int64_t position = 0; position < tensor.size(); ++position) {
     uint64_t hash = form.function->shape;
     for (const IndexFunction &argument : arguments)
-      hash = mix(hash, uint64_t(argument.at(at)) + 1);
-    hash = mix(hash, uint64_t(round) + 77);
+      hash = mixBits(hash, uint64_t(argument.at(at)) + 1);
+    hash = mixBits(hash, uint64_t(round) + 77);
     if (!element) {
       // Small indices, negative ones and masks.
       int64_t value = type.getElementType().isInteger(1)
@@ -122,7 +122,7 @@ const reference::Tensor &ConcreteComparison::constant(ElementsAttr value,
   if (isFactor && tensor.isFloat())
     for (double &element : tensor.floats())
       if (element != 0)
-        element = smallInteger(mix(llvm::bit_cast<uint64_t>(element), 1));
+        element = smallInteger(mixBits(llvm::bit_cast<uint64_t>(element), 1));
   return tensor;
 }
 

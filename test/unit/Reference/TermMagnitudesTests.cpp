@@ -103,6 +103,22 @@ TEST_F(TermMagnitudesTest, CancelledElementsKeepTheirTermsThroughMovement) {
   EXPECT_EQ(found[0].floats()[1], 0);
 }
 
+// A gradient that cancels is squared: its terms are squared, too.
+TEST_F(TermMagnitudesTest, OptimizersAreElementwise) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<2xf32>, %y: tensor<2xf32>, %s: tensor<2xf32>, %t: tensor<i64>, %lr: tensor<f64>)
+          -> tensor<2xf32> {
+        %g = mpc.sub %x, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+        %0:3 = mpc.optimizer.adam %s, %g states(%s, %s) step(%t) learning_rate(%lr) : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<i64>, tensor<f64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+        return %0#2 : tensor<2xf32>
+      })mlir",
+      {floats("tensor<2xf32>", {3, 1}), floats("tensor<2xf32>", {3, 1}),
+       floats("tensor<2xf32>", {0, 0}), ints("tensor<i64>", {1}),
+       floats("tensor<f64>", {0.1})});
+  // (1 - beta2) (t(g) / 64)^2 over 1 / 64.
+  expectNear(found[0], {0.001 * 18 / 64, 0.001 * 2 / 64});
+}
+
 // Elementwise ops of many elements are analysed block by block.
 TEST_F(TermMagnitudesTest, EveryBlockOfALargeOpHasItsOwnTerms) {
   constexpr int64_t kCount = 40000;

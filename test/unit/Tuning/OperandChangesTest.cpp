@@ -7,6 +7,7 @@
 #include "TuningTest.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Tuning/Sensitivity.h"
 
@@ -99,6 +100,48 @@ TEST_F(OperandChangesTest, PredictsWhatQuantizedOperandsDo) {
       EXPECT_GE(usage->mostScale, usage->leastScale);
     }
   }
+}
+
+/// The predicted error of stored keys is that of rounding old and new rows,
+/// each with a scale of its own; another concatenation is no cache.
+TEST_F(OperandChangesTest, PredictsWhatKvCachesDo) {
+  const std::string text = R"(
+func.func @main(%past: tensor<2x24x16xf32> {mpc.name = "past_key"}, %new: tensor<2x8x16xf32>,
+                %q: tensor<2x8x16xf32>) -> (tensor<2x8x32xf32>, tensor<2x32x16xf32>, tensor<2x16x16xf32>) {
+  %keys = mpc.concat %past, %new axis(1) : (tensor<2x24x16xf32>, tensor<2x8x16xf32>) -> tensor<2x32x16xf32> loc("keys")
+  %scores = mpc.matmul %q, %keys transpose_rhs : (tensor<2x8x16xf32>, tensor<2x32x16xf32>) -> tensor<2x8x32xf32> loc("scores")
+  %other = mpc.concat %new, %q axis(1) : (tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> tensor<2x16x16xf32> loc("other")
+  return %scores, %keys, %other : tensor<2x8x32xf32>, tensor<2x32x16xf32>, tensor<2x16x16xf32>
+})";
+  func::FuncOp function = parse(text), stored = parse(text);
+  std::vector<Tensor> arguments = draw(function, 1);
+  SmallString<128> file;
+  int descriptor = -1;
+  ASSERT_FALSE(
+      llvm::sys::fs::createTemporaryFile("cache", "json", descriptor, file));
+  llvm::FileRemover remover(file);
+  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true)
+      << R"({"name": "c", "extends": "float32", "cache": "float8_e4m3fn"})";
+  auto changes =
+      OperandChanges::create(function, NamedPolicy(std::string(file)), {});
+  ASSERT_TRUE(succeeded(changes));
+  SmallVector<ConcatOp> caches = findKvCaches(stored);
+  ASSERT_EQ(caches.size(), 1u);
+  roundKvCache(caches.front(), ElementType::F8E4M3FN);
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  sensitivity.considerOperands(*changes);
+  auto wanted = sensitivity.addSample(arguments, /*draws=*/16);
+  auto outputs = reference::interpret(stored, arguments, {});
+  ASSERT_TRUE(succeeded(wanted) && succeeded(outputs));
+  double squares = 0;
+  for (auto [exact, rounded] : llvm::zip_equal(*wanted, *outputs)) {
+    ErrorMeter meter(Budget::Measure::Rms);
+    meter.add(exact, rounded);
+    squares += meter.value() * meter.value();
+  }
+  EXPECT_GT(squares, 1e-4);
+  double predicted = sensitivity.ofOperands(findKvCaches(function).front());
+  EXPECT_NEAR(std::sqrt(predicted / squares), 1, 0.2);
 }
 
 } // namespace

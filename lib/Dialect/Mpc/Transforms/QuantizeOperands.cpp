@@ -575,8 +575,7 @@ private:
     if (contraction.isBackward)
       op->setDiscardableAttr(kBackwardAttr, builder.getUnitAttr());
     builder.setInsertionPointAfter(result.getDefiningOp());
-    Value scaled = result;
-    SmallPtrSet<Operation *, 2> readers;
+    SmallVector<Value, 3> factors;
     for (unsigned i : {0, 1}) {
       Value factor = made[i].descale;
       if (!factor)
@@ -593,6 +592,21 @@ private:
           factor = emit.reshape(factor, swapped);
         }
       }
+      factors.push_back(factor);
+    }
+    // Factors below 1 first: the sum times them overflows only if the result
+    // does, and what underflows is below an ulp of f32 of the largest terms.
+    if (factors.size() == 2) {
+      Value one = emit.number(1, factors[1]), low = emit.min(factors[1], one),
+            high = emit.max(factors[1], one);
+      for (Value factor : {low, high})
+        factor.getDefiningOp()->setDiscardableAttr(kScaleAttr,
+                                                   builder.getUnitAttr());
+      factors = {low, factors[0], high};
+    }
+    Value scaled = result;
+    SmallPtrSet<Operation *, 3> readers;
+    for (Value factor : factors) {
       scaled = emit.mul(scaled, factor);
       readers.insert(scaled.getDefiningOp());
     }

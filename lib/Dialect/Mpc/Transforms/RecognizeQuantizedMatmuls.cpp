@@ -400,15 +400,49 @@ private:
   }
 };
 
+struct FloatConv : OpRewritePattern<ConvOp> {
+  FloatConv(MLIRContext *context) : OpRewritePattern(context) {
+    setDebugName("FloatConv");
+  }
+
+  LogicalResult matchAndRewrite(ConvOp op,
+                                PatternRewriter &rewriter) const override {
+    auto sides =
+        matchSides(op, /*columnAxis=*/0, /*isInteger=*/false, rewriter);
+    if (failed(sides))
+      return failure();
+    auto &[lhs, rhs] = *sides;
+    if (!lhs.scale && !rhs.scale)
+      return rewriter.notifyMatchFailure(op, "no scales");
+    if (op.getPacked() || op.getLayout() != ImageLayout::channels_first)
+      return rewriter.notifyMatchFailure(op, "not as it was imported");
+    ScalarEmitter emit = emitterAt(op, rewriter);
+    auto type = cast<RankedTensorType>(op.getType());
+    auto sums = emit.create<ConvOp>(
+        type, moved(emit, lhs, lhs.numbers), moved(emit, rhs, rhs.numbers),
+        op.getStridesAttr(), op.getPadLowAttr(), op.getPadHighAttr(),
+        op.getDilationsAttr(), op.getGroupsAttr(), op.getLayoutAttr(),
+        DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
+        PackedAttr(), rewriter.getI64IntegerAttr(0));
+    sums->setDiscardableAttr(kOperandsAttr, rewriter.getStringAttr("model"));
+    SmallVector<int64_t> perChannel(type.getRank() - 1, 1);
+    perChannel[0] = type.getDimSize(1);
+    replaceBy(op, sums,
+              factorOf(emit, lhs, rhs, perChannel, type.getElementType()), emit,
+              rewriter);
+    return success();
+  }
+};
+
 struct RecognizeQuantizedMatmulsPass
     : PatternPass<mpc::impl::RecognizeQuantizedMatmulsPassBase<
                       RecognizeQuantizedMatmulsPass>,
-                  FloatMatmul> {
+                  FloatMatmul, FloatConv> {
   using PatternPass::PatternPass;
 
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    set.add<FloatMatmul>(context);
+    set.add<FloatMatmul, FloatConv>(context);
     if (integers)
       set.add<IntegerMatmul, IntegerConv>(context);
     patterns = std::move(set);

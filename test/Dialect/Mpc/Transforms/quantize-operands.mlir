@@ -32,7 +32,7 @@
 // NOTHING: warning: policy 'nothing' quantizes operands, but no contraction of weights is of a kind in 'operands.kinds' and of class low without an override; extend mixed_bfloat16, or list matmul in 'classes.low'
 
 // The scale is the largest number over the largest magnitude; 1 for a tensor of
-// zeros. The result is divided by both scales.
+// zeros. The result is divided by both scales, first by one above 1.
 // CHECK-LABEL: func @main
 // CHECK:      %[[ABS:.*]] = mpc.abs %arg0 {{.*}}mpc.scale
 // CHECK-NEXT: %[[AMAX:.*]] = mpc.reduce_max %[[ABS]] axes([0, 1])
@@ -41,10 +41,14 @@
 // CHECK:      %[[SCALED:.*]] = mpc.mul %arg0, %[[SCALE]]
 // CHECK:      %[[CODES:.*]] = mpc.encode_float %[[SCALED]] format(f8E4M3FN) saturate
 // CHECK:      %[[NUMBERS:.*]] = mpc.decode_float %[[CODES]] format(f8E4M3FN)
-// CHECK:      %[[INVERSE:.*]] = mpc.div %{{.*}}, %[[SCALE]]
+// CHECK:      %[[A:.*]] = mpc.div %{{.*}}, %[[SCALE]]
 // CHECK:      %[[PRODUCT:.*]] = mpc.matmul %[[NUMBERS]], %{{.*}} {mpc.operands = "current, float8_e4m3fn and float8_e5m2"}
-// CHECK:      %[[ONCE:.*]] = mpc.mul %[[PRODUCT]], %[[INVERSE]]
-// CHECK:      mpc.mul %[[ONCE]],
+// CHECK-NEXT: %[[ONE:.*]] = mpc.constant dense<1.000000e+00>
+// CHECK-NEXT: %[[LOW:.*]] = mpc.min %[[B:[0-9]+]], %[[ONE]] {mpc.scale}
+// CHECK-NEXT: %[[HIGH:.*]] = mpc.max %[[B]], %[[ONE]] {mpc.scale}
+// CHECK-NEXT: %[[ONCE:.*]] = mpc.mul %[[PRODUCT]], %[[LOW]]
+// CHECK-NEXT: %[[TWICE:.*]] = mpc.mul %[[ONCE]], %[[A]]
+// CHECK-NEXT: mpc.mul %[[TWICE]], %[[HIGH]]
 
 // Blocks of 32 along K, of which the last is padded; powers of two, rounded up.
 // MX-LABEL: func @main

@@ -253,6 +253,24 @@ func.func @floats(%x: tensor<4x3xui8>) -> tensor<4x2xf32> {
   return %5 : tensor<4x2xf32>
 }
 
+// Of a convolution, one scale per filter.
+// CHECK-LABEL: func @float_conv
+// CHECK: %[[F:.*]] = mpc.constant dense<{{\[\[\[}}1.250000e-01]], {{\[\[}}2.500000e-01]]]> : tensor<2x1x1xf32>
+// CHECK: %[[A:.*]] = mpc.decode_float %{{.*}} format(f8E5M2)
+// CHECK: %[[B:.*]] = mpc.decode_float %{{.*}} format(f8E4M3FN)
+// CHECK: %[[P:.*]] = mpc.conv %[[A]], %[[B]] strides([1, 1]) pad([1, 1], [1, 1]) {{.*}}mpc.operands = "model"
+// CHECK: mpc.mul %[[P]], %[[F]]
+func.func @float_conv(%x: tensor<1x3x4x4xui8>, %w: tensor<2x3x3x3xui8>) -> tensor<1x2x4x4xf32> {
+  %half = mpc.constant dense<0.5> : tensor<f32>
+  %scales = mpc.constant dense<[[[[0.25]]], [[[0.5]]]]> : tensor<2x1x1x1xf32>
+  %0 = mpc.decode_float %x format(f8E5M2) : tensor<1x3x4x4xui8> to tensor<1x3x4x4xf32>
+  %1 = mpc.mul %0, %half : (tensor<1x3x4x4xf32>, tensor<f32>) -> tensor<1x3x4x4xf32>
+  %2 = mpc.decode_float %w format(f8E4M3FN) : tensor<2x3x3x3xui8> to tensor<2x3x3x3xf32>
+  %3 = mpc.mul %2, %scales : (tensor<2x3x3x3xf32>, tensor<2x1x1x1xf32>) -> tensor<2x3x3x3xf32>
+  %4 = mpc.conv %1, %3 strides([1, 1]) pad([1, 1], [1, 1]) dilations([1, 1]) : (tensor<1x3x4x4xf32>, tensor<2x3x3x3xf32>) -> tensor<1x2x4x4xf32>
+  return %4 : tensor<1x2x4x4xf32>
+}
+
 // Left alone: a scale per row of the left side, bytes by floats, and scales as numbers.
 // CHECK-LABEL: func @other_floats
 // CHECK-NOT: mpc.operands

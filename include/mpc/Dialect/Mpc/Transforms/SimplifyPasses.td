@@ -169,8 +169,9 @@ def RecognizeQuantizedMatmulsPass : Pass<"mpc-recognize-quantized-matmuls", "::m
     signed left operands and unsigned right operands are shifted by 128, with their
     zero points: dot-product units multiply unsigned by signed integers.
 
-    Scales of floats of at most 8 bits multiply the result of the matmul as well,
-    which then has the form of mpc-quantize-operands, with `mpc.operands` "model":
+    Scales of floats of at most 8 bits multiply the result of a matmul or conv as
+    well, which then has the form of mpc-quantize-operands, with `mpc.operands`
+    "model":
     ```mlir
     %a = mpc.decode_float %x format(f8E4M3FN) : tensor<4x64xui8> to tensor<4x64xf32>
     %b = mpc.decode_float %w format(f8E4M3FN) : tensor<64x10xui8> to tensor<64x10xf32>
@@ -185,8 +186,7 @@ def RecognizeQuantizedMatmulsPass : Pass<"mpc-recognize-quantized-matmuls", "::m
 
     Left alone: contractions too long for an i32 accumulator; scales and zero points
     that are not constants, or vary along the contracted dimension; depthwise convs,
-    and grouped filters with a zero point; floats with zero points, and convolutions
-    of floats.
+    and grouped filters with a zero point; floats with zero points.
 
     Example: test/Dialect/Mpc/Transforms/recognize-quantized-matmuls.mlir
   }];
