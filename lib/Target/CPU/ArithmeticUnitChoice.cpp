@@ -200,8 +200,9 @@ static ArithmeticUnit unitOf(const Contraction &c) {
   if (fillsTiles(c, MathType::BFloat16))
     return ArithmeticUnit::TileBf16;
   // If tiles are the unit for bf16, vdpbf16ps is slower than f32: used only for
-  // constants packed for it.
-  if (target.hasTiles() && !c.packed)
+  // constants packed for it. The unit decides bits, so being a constant must
+  // not decide the unit: a training step's weights are none.
+  if (target.hasTiles() && !c.packed && !target.isReproducible)
     return ArithmeticUnit::MultiplyAdd;
   return ArithmeticUnit::DotBf16;
 }
