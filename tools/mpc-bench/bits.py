@@ -169,8 +169,8 @@ def check_training(matrix: Matrix, case: Case) -> Iterator[str]:
 
 
 def row_of(array: numpy.ndarray, place: int, extent: int) -> numpy.ndarray:
-    """Returns one row of a batch, which is the first dimension of that extent."""
-    return array.take([place], axis=array.shape.index(extent))
+    """Returns one row of a batch, which is the first dimension of that extent; an array without one as it is."""
+    return array.take([place], axis=array.shape.index(extent)) if extent in array.shape else array
 
 
 def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
@@ -183,7 +183,7 @@ def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
     given = dict(numpy.load(case.inputs))
     extent = len(next(iter(given.values())))
     rows = {name: row_of(array, 0, extent) for name, array in given.items()}
-    axes = {name: array.shape.index(extent) for name, array in given.items()}
+    axes = {name: array.shape.index(extent) if extent in array.shape else None for name, array in given.items()}
 
     def outputs(level: str, arrays: dict[str, numpy.ndarray], *flags: str) -> dict[str, numpy.ndarray]:
         with tempfile.TemporaryDirectory() as folder:
@@ -202,6 +202,9 @@ def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
         for level, place in itertools.product(levels, sorted({0, size - 1})):
             batch = {}
             for name, row in rows.items():
+                if axes[name] is None:
+                    batch[name] = row
+                    continue
                 # The other rows hold the same values in another order.
                 others = [numpy.roll(row, i + 1, axis=-1) for i in range(size)]
                 others[place] = row

