@@ -29,7 +29,7 @@ using namespace mpc;
 using namespace mpc::onnx;
 
 static constexpr int64_t kOldestIr = 3;
-static constexpr int64_t kNewestIr = 13;
+static constexpr int64_t kNewestIr = 14;
 /// Older opsets pass shapes and axes as attributes.
 static constexpr int64_t kOldestCleanOpset = 13;
 static constexpr size_t kMaxFunctionDepth = 64;
