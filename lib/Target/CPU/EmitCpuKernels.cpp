@@ -29,7 +29,8 @@ ElementTarget cpu::elementTarget(const CpuTarget &target) {
   result.lanes = target.summedLanes();
   result.registers = target.isReproducible ? 16 : target.registers();
   result.canonicalSums = target.isReproducible;
-  result.hasScalef = target.hasAvx512() && !target.isReproducible;
+  // Other levels round the same product once.
+  result.hasScalef = target.hasAvx512();
   result.roundsToBf16 =
       target.isa == CpuIsa::Avx512Bf16 || target.isa == CpuIsa::Amx;
   result.permutesWords = target.isa == CpuIsa::Avx512Bf16;
