@@ -341,7 +341,8 @@ def test_float8_current_follows_its_rule():
     x, one = finite_rows(), np.float32(1)
     scale = np.float32(448) / np.abs(x).max()
     numbers = e4m3_numbers(x * scale)
-    wanted = numbers * np.float32(448) * (one / scale) * (one / np.float32(448)) + np.float32(0)
+    # The inverse scale below 1 comes first.
+    wanted = numbers * np.float32(448) * (one / np.float32(448)) * (one / scale) + np.float32(0)
     assert_equal_bits(times_identity(x, "float8_current"), wanted)
 
 
@@ -355,5 +356,5 @@ def test_nvfp4_follows_the_reference_of_its_recipe():
         inverse = np.minimum(one / (scales * (one / encode)), np.float32(F32_MAX))
     scaled = np.clip(blocks * inverse, -6, 6)
     numbers = scaled.astype(ml_dtypes.float4_e2m1fn).astype(np.float32) * scales
-    wanted = numbers.reshape(x.shape) * np.float32(2688) * (one / encode) * (one / np.float32(2688)) + np.float32(0)
+    wanted = numbers.reshape(x.shape) * np.float32(2688) * (one / np.float32(2688)) * (one / encode) + np.float32(0)
     assert_equal_bits(times_identity(x, "nvfp4"), wanted)

@@ -176,12 +176,15 @@ def row_of(array: numpy.ndarray, place: int, extent: int) -> numpy.ndarray:
 def check_batch(matrix: Matrix, case: Case) -> Iterator[str]:
     """Yields which rows of a batch differ from the row alone; the first input's first dimension is the batch.
 
-    A model with a fixed batch has no row alone: its first row among others is the reference.
+    A model with a fixed batch has no row alone: its first row among others is the reference. A sequence is no
+    batch: its states have no such dimension.
     """
     import numpy
 
     given = dict(numpy.load(case.inputs))
     extent = len(next(iter(given.values())))
+    if any(array.ndim and extent not in array.shape for array in given.values()):
+        return
     rows = {name: row_of(array, 0, extent) for name, array in given.items()}
     axes = {name: array.shape.index(extent) if extent in array.shape else None for name, array in given.items()}
 
