@@ -11,6 +11,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+#include "mpc/Dialect/Mpc/IR/RoundingCasts.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -153,6 +154,8 @@ static void evaluateCast(Evaluation &evaluation) {
   Type to = result.getElementType();
   if (input.isFloat() && result.isFloat()) {
     llvm::copy(input.floats(), result.floats().begin());
+    if (evaluation.op->hasAttr(kRoundsAttr))
+      result.roundToType();
     return;
   }
   if (input.isFloat()) {

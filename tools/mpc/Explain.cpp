@@ -13,6 +13,7 @@
 #include "MatrixUnitReport.h"
 
 #include "JIT/DecoderSignature.h"
+#include "mpc/Dialect/Mpc/Transforms/KvCacheFormat.h"
 #include "mpc/Runtime/Suggestions.h"
 
 #include <algorithm>
@@ -140,12 +141,13 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
   explanation.policy = options.policy;
   explanation.target = compiler.targetName();
   explanation.caches = cachesOf(request.model, compiler);
-  if (!explanation.caches.empty())
-    compiler.setCacheFormats();
+  compiler.setCacheFormats();
 
   Result<Compiler::Module> module = compiler.import(request.model);
   if (!module.ok())
     return module.status();
+  if (findKvCaches(Compiler::entry(**module)).empty())
+    compiler.warnUnusedCache();
   if (Status status = compiler.runStages(**module, "import", "simplify");
       !status.ok())
     return status;

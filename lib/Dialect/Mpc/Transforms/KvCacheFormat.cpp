@@ -15,6 +15,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+#include "mpc/Dialect/Mpc/IR/RoundingCasts.h"
 #include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
 #include "mpc/Support/NarrowFloat.h"
 
@@ -155,6 +156,9 @@ void mpc::roundKvCache(ConcatOp concat, ElementType element) {
   for (OpOperand &use : concat->getOpOperands()) {
     KvCacheRows rows =
         format.quantize(transposed(builder, loc, use.get(), order.toRows));
+    if (auto cast = rows.numbers.getDefiningOp<CastOp>();
+        cast && !format.isScaled())
+      cast->setDiscardableAttr(kRoundsAttr, builder.getUnitAttr());
     use.set(transposed(builder, loc,
                        format.dequantize(rows, builder.getF32Type()),
                        order.fromRows));
