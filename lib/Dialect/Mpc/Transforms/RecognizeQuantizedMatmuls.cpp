@@ -271,7 +271,32 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
-/// The result keeps f32: sums of unscaled numbers overflow f16.
+/// Multiplies the numbers of narrow floats instead of their products with the
+/// scales, which then multiply the result: those of columns have the shape
+/// `perColumn`. The result keeps f32: sums of unscaled numbers overflow f16.
+LogicalResult multiplyNumbers(ContractionOpInterface op, int64_t columnAxis,
+                              ArrayRef<int64_t> perColumn,
+                              PatternRewriter &rewriter) {
+  auto sides = matchSides(op, columnAxis, /*isInteger=*/false, rewriter);
+  if (failed(sides))
+    return failure();
+  auto &[lhs, rhs] = *sides;
+  if (!lhs.scale && !rhs.scale)
+    return rewriter.notifyMatchFailure(op, "no scales");
+  ScalarEmitter emit = emitterAt(op, rewriter);
+  Value left = moved(emit, lhs, lhs.numbers),
+        right = moved(emit, rhs, rhs.numbers);
+  Operation *sums = rewriter.clone(*op);
+  sums->setOperand(0, left);
+  sums->setOperand(1, right);
+  sums->setDiscardableAttr(kOperandsAttr, rewriter.getStringAttr("model"));
+  Value result = sums->getResult(0);
+  Value factor = factorOf(emit, lhs, rhs, perColumn,
+                          getElementTypeOrSelf(result.getType()));
+  replaceBy(op, result, factor, emit, rewriter);
+  return success();
+}
+
 struct FloatMatmul : OpRewritePattern<MatmulOp> {
   FloatMatmul(MLIRContext *context) : OpRewritePattern(context) {
     setDebugName("FloatMatmul");
@@ -279,25 +304,8 @@ struct FloatMatmul : OpRewritePattern<MatmulOp> {
 
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override {
-    auto sides =
-        matchSides(op, columnAxisOf(op), /*isInteger=*/false, rewriter);
-    if (failed(sides))
-      return failure();
-    auto &[lhs, rhs] = *sides;
-    if (!lhs.scale && !rhs.scale)
-      return rewriter.notifyMatchFailure(op, "no scales");
-    ScalarEmitter emit = emitterAt(op, rewriter);
-    auto type = cast<RankedTensorType>(op.getType());
-    auto sums = emit.create<MatmulOp>(
-        type, moved(emit, lhs, lhs.numbers), moved(emit, rhs, rhs.numbers),
-        op.getTransposeLhsAttr(), op.getTransposeRhsAttr(),
-        op.getAccumulateAttr(), op.getComputeAttr(), PackedAttr());
-    sums->setDiscardableAttr(kOperandsAttr, rewriter.getStringAttr("model"));
-    replaceBy(op, sums,
-              factorOf(emit, lhs, rhs, {type.getShape().back()},
-                       type.getElementType()),
-              emit, rewriter);
-    return success();
+    return multiplyNumbers(op, columnAxisOf(op),
+                           {shapeOf(op.getResult()).back()}, rewriter);
   }
 };
 
@@ -407,30 +415,11 @@ struct FloatConv : OpRewritePattern<ConvOp> {
 
   LogicalResult matchAndRewrite(ConvOp op,
                                 PatternRewriter &rewriter) const override {
-    auto sides =
-        matchSides(op, /*columnAxis=*/0, /*isInteger=*/false, rewriter);
-    if (failed(sides))
-      return failure();
-    auto &[lhs, rhs] = *sides;
-    if (!lhs.scale && !rhs.scale)
-      return rewriter.notifyMatchFailure(op, "no scales");
     if (op.getPacked() || op.getLayout() != ImageLayout::channels_first)
       return rewriter.notifyMatchFailure(op, "not as it was imported");
-    ScalarEmitter emit = emitterAt(op, rewriter);
-    auto type = cast<RankedTensorType>(op.getType());
-    auto sums = emit.create<ConvOp>(
-        type, moved(emit, lhs, lhs.numbers), moved(emit, rhs, rhs.numbers),
-        op.getStridesAttr(), op.getPadLowAttr(), op.getPadHighAttr(),
-        op.getDilationsAttr(), op.getGroupsAttr(), op.getLayoutAttr(),
-        DenseI64ArrayAttr(), op.getAccumulateAttr(), op.getComputeAttr(),
-        PackedAttr(), rewriter.getI64IntegerAttr(0));
-    sums->setDiscardableAttr(kOperandsAttr, rewriter.getStringAttr("model"));
-    SmallVector<int64_t> perChannel(type.getRank() - 1, 1);
-    perChannel[0] = type.getDimSize(1);
-    replaceBy(op, sums,
-              factorOf(emit, lhs, rhs, perChannel, type.getElementType()), emit,
-              rewriter);
-    return success();
+    SmallVector<int64_t> perChannel(rankOf(op.getResult()) - 1, 1);
+    perChannel[0] = shapeOf(op.getResult())[1];
+    return multiplyNumbers(op, /*columnAxis=*/0, perChannel, rewriter);
   }
 };
 
