@@ -410,9 +410,11 @@ Status ModelCheck::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
 Status ModelCheck::roundCaches() {
   std::optional<ElementType> element =
       kvCacheElement(compiler->pipelineOptions().policy->getCache());
+  if (!element)
+    return {};
   Compiler::Module stored = predictor->clone();
   llvm::SmallVector<ConcatOp> caches = findKvCaches(Compiler::entry(*stored));
-  if (!element || caches.empty())
+  if (caches.empty())
     return {};
   for (ConcatOp concat : caches)
     roundKvCache(concat, *element);
